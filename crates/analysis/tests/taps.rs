@@ -449,3 +449,22 @@ fn what_left_as_far_apart_as_it_came_was_not_set_apart_by_a_link() {
     // Who set them apart, its writer or its kernel, no tap tells.
     assert!(time_of(&c, Cause::SenderPause) + time_of(&c, Cause::Pacing) > 400, "{:?}", c.budget);
 }
+
+/// A full buffer, whose writer the ACK of all that was in flight wakes up: at once, or some milliseconds later where its host is busy.
+fn busy_writer(w: &mut Wire, _: fn(&mut Packet, usize, Tap), _: Tap) {
+    w.handshake();
+    w.at(ms(30)).client().data(100);
+    w.after(ms(10));
+    for late in [us(40), us(90), ms(3)].into_iter().cycle().take(24) {
+        w.server().write(9 * 1_448 + 952);
+        w.after(ms(10)).client().ack();
+        w.after(ms(10) + late);
+    }
+}
+
+#[test]
+fn the_tap_beside_the_writer_says_how_late_it_wrote() {
+    let c = explained(&taps(busy_writer));
+    let (held, late) = (time_of(&c, Cause::SendBuffer), time_of(&c, Cause::SenderPause));
+    assert!(held > 7 * late && late > 0, "{held} {late} {:?}", c.budget);
+}

@@ -87,8 +87,8 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
     let windows = Windows::of(steps);
     // Where flights grow nobody asks what a plateau would be limited by.
     let stays = limits.contains(&Cause::SendBuffer);
-    debug_assert!(stays || !wakes_the_writer(context, steps, limits, sender));
-    let woken = stays && wakes_the_writer(context, steps, limits, sender);
+    debug_assert!(stays || !wakes_the_writer(context, steps, limits));
+    let woken = stays && wakes_the_writer(context, steps, limits);
     let plateau =
         if stays { plateau_cause(context, steps, sender, mss, &windows, woken) } else { Cause::SlowStart };
     // One segment of up to 64 KiB may overshoot a buffer that is smaller than it (rule 85).
@@ -230,8 +230,8 @@ fn by_its_writer(steps: &[Step], mss: u32, shows: bool) -> Cause {
     let waits = time(&clocked);
     let late = time(&|s| s.pause().is_some_and(|p| p.flight > 0));
     let others = time(&written);
-    // A queue hides which ACK it was, and where no rate is known how long it takes.
-    let unseen = time(&|s| s.acked().is_some_and(|a| a.flight > 0 && a.room.is_none()));
+    // A queue hides which ACK it was, and where no rate is known how long it takes: not beside the sender.
+    let unseen = time(&|s| !s.across && s.acked().is_some_and(|a| a.flight > 0 && a.room.is_none()));
     let is_alike = |s: &&Step| clocked(s) && flight_of(s) + mss > most;
     let (count, alike) = (steps.iter().filter(|s| clocked(s)).count(), steps.iter().filter(is_alike).count());
     let few = alike < 4 && count < FEW;
@@ -480,5 +480,20 @@ mod tests {
         assert!(of(&[full, grown, grown]) && !of(&[full, grown]) && !of(&[full, full, grown]));
         // Which ACK it was is not known: nothing tells.
         assert!(!of(&[None, None]) && !of(&[Some(65_536)]) && of(&[None, Some(65_537)]));
+    }
+
+    /// Afar from a sender a queue hides which ACK it was; who stands beside it sees that.
+    #[test]
+    fn the_tap_beside_the_sender_sees_what_let_go() {
+        let acked = Acked { flight: 24_576, ..Acked::default() };
+        let of = |across: bool| {
+            let wait = |at: i64| {
+                let took = (Nanos::millis(at), Nanos::millis(at + 10));
+                Step { across, ..step(End::Server, took, Wait::Acked(acked)) }
+            };
+            let steps: Vec<Step> = (0..80).step_by(10).map(wait).collect();
+            by_its_writer(&steps, 1_448, false)
+        };
+        assert_eq!([of(true), of(false)], [Cause::SendBuffer, Cause::Unexplained]);
     }
 }

@@ -91,9 +91,25 @@ pub(super) fn is_paced(context: &Context, step: &Step, pace: Pace) -> bool {
 /// Beside such a sender ACKs pass whose coming lets nothing go, as near to its segments as chance has it. What a full buffer has let go since then is a third of
 /// what was in flight at least, for its writer is not woken for less (`sk_stream_write_space`): less than that in most of the time was none of it (rule 113).
 pub(super) fn goes_by_little(context: &Context, steps: &[Step], sender: End) -> Option<Cause> {
-    let little = |s: &Step| 3 * u64::from(s.bytes) < u64::from(flight_of(s)) * u64::from(s.releases.max(1));
-    let shows = context.paced[sender] && clocked_time(steps, little).times(2) > clocked_time(steps, |_| true);
-    shows.then(|| not_held(context, steps, sender))
+    if !context.paced[sender] {
+        return None;
+    }
+    let (mut little, mut all) = (Nanos::ZERO, Nanos::ZERO);
+    for (k, wait) in steps.iter().enumerate().filter(|(_, s)| clocked(s) && !is_cut(s)) {
+        all += wait.duration();
+        let (bytes, flight) = (let_go(wait, &steps[k + 1..]), u64::from(flight_of(wait)));
+        if 3 * bytes < flight * u64::from(wait.releases.max(1)) {
+            little += wait.duration();
+        }
+    }
+    (little.times(2) > all).then(|| not_held(context, steps, sender))
+}
+
+/// What left at the end of a wait, and behind it in a quarter of its time at most from one to the next: who had room for it writes it piece by piece.
+fn let_go(wait: &Step, later: &[Step]) -> u64 {
+    const MOST: usize = 64;
+    let soon = later.iter().take(MOST).take_while(|s| s.duration().times(4) < wait.duration());
+    soon.fold(u64::from(wait.bytes), |sum, s| sum + u64::from(s.bytes))
 }
 
 /// Beside the sender what an ACK lets go leaves at once (`tcp_ack` sends in its softirq), or when its writer has woken up. Where no wait
@@ -176,6 +192,18 @@ mod tests {
         ];
         let bytes: Vec<u32> = together(&steps).iter().map(|left| left.0).collect();
         assert_eq!(bytes, [2_896; 3]);
+    }
+
+    /// Who has room for a third of what is in flight writes it piece by piece, each of which leaves in a step of its own.
+    #[test]
+    fn what_is_written_piece_by_piece_was_let_go_together() {
+        let acked = |flight: u32| Wait::Acked(Acked { flight, ..Acked::default() });
+        let long = |(bytes, millis): (u32, i64)| {
+            let took = (Nanos::ZERO, Nanos::millis(millis));
+            Step { bytes, ..crate::step::tests::step(End::Server, took, acked(24_576)) }
+        };
+        let steps = [long((1_408, 29)), long((8_000, 1)), long((15_168, 7)), long((1_408, 8)), long((99, 1))];
+        assert_eq!([let_go(&steps[0], &steps[1..]), let_go(&steps[3], &steps[4..])], [24_576, 1_507]);
     }
 
     /// Packets of two and of three segments: in the same time by a writer's clock, which Nagle's algorithm makes uneven; by the byte, or less at a faster pace, by

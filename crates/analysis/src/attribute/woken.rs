@@ -4,7 +4,7 @@ use crate::attribute::context::Context;
 use crate::release::Wait;
 use crate::step::Step;
 use crate::track::CwndState;
-use tcpwhy_base::{Cause, End, Nanos, Source};
+use tcpwhy_base::{Cause, Nanos, Source};
 
 /// Round trips without growth that make a plateau: slow start would have grown eightfold.
 pub(super) const PLATEAU: u32 = 3;
@@ -38,10 +38,15 @@ pub(super) fn is_cut(step: &Step) -> bool {
     matches!(step.cwnd, CwndState::AfterLoss | CwndState::Avoiding)
 }
 
+/// How long after an ACK its sender answers it at the tap that judged the step: none of the way, where that stands beside it.
+fn reaction_to(context: &Context, step: &Step) -> Nanos {
+    if step.across { Nanos::ZERO } else { context.reaction[step.sender] }
+}
+
 /// All that was in flight had been acknowledged, as its sender saw it: away from it an ACK that passed less than its reaction ago, and a wake-up, had not come
 /// when the segment left (rule 103).
 pub(super) fn emptied(context: &Context, step: &Step) -> bool {
-    let own = context.reaction[step.sender];
+    let own = reaction_to(context, step);
     let slack = WOKEN + context.tick;
     let free = match step.wait {
         Wait::Acked(_) => true,
@@ -54,8 +59,7 @@ pub(super) fn emptied(context: &Context, step: &Step) -> bool {
 /// The ACK of all that was in flight wakes the writer, though a busy host may let it run late. A writer with a clock of its own comes as often
 /// shortly before such an ACK, with data in flight, as shortly after it: six that came as soon as a wake-up takes, and for eight of them no more
 /// than one that came with data in flight, are no chance (1 in 64). So it goes for most waits of the plateau (rule 85).
-pub(super) fn wakes_the_writer(context: &Context, steps: &[Step], limits: &[Cause], sender: End) -> bool {
-    let within = context.reaction[sender] + WOKEN + context.tick;
+pub(super) fn wakes_the_writer(context: &Context, steps: &[Step], limits: &[Cause]) -> bool {
     let (mut all, mut empty, mut soon, mut before) = (0_u32, 0, 0, 0);
     for (step, _) in steps.iter().zip(limits).filter(|(_, limit)| **limit == Cause::SendBuffer) {
         let releases = step.releases.max(1);
@@ -65,6 +69,7 @@ pub(super) fn wakes_the_writer(context: &Context, steps: &[Step], limits: &[Caus
         if emptied(context, step) {
             empty += releases;
             // Behind a segment without PSH a congestion window may have been full.
+            let within = reaction_to(context, step) + WOKEN + context.tick;
             soon += if step.pushed && step.empty <= within { releases } else { 0 };
         } else if written(step) {
             before += releases;
