@@ -88,8 +88,8 @@ fn attribute_any(
     let holds = steps.iter().any(|s| matches!(s.wait, Wait::Nagle { .. } | Wait::Freed));
     if holds || cfg!(debug_assertions) {
         let before = (!holds).then(|| format!("{steps:?}"));
-        give_hidden_holds_to_the_writer(context, steps, &[]);
         give_filled_holds_to_the_limit(context, steps);
+        give_hidden_holds_to_the_writer(context, steps, &[]);
         give_equal_holds_to_the_writer(context, steps);
         debug_assert!(before.is_none_or(|before| before == format!("{steps:?}")));
     }
