@@ -336,6 +336,7 @@ mod tests {
                         rqueue: 0,
                         wqueue: 65_000,
                         retransmits: 0,
+                        expires: None,
                         info: Some(info),
                         memory: None,
                         congestion: Congestion::new(b"cubic"),

@@ -376,6 +376,7 @@ mod tests {
             rqueue: 0,
             wqueue: 0,
             retransmits: 0,
+            expires: None,
             info: None,
             memory: None,
             congestion: Congestion::default(),

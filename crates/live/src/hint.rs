@@ -46,6 +46,7 @@ mod tests {
             rqueue: 0,
             wqueue: 0,
             retransmits: 0,
+            expires: None,
             info: None,
             memory: Some(Memory { sndbuf: 30_000, ..Memory::default() }),
             congestion: Congestion::default(),

@@ -234,6 +234,7 @@ mod tests {
             rqueue: 0,
             wqueue: 0,
             retransmits: 0,
+            expires: None,
             info: None,
             memory: Some(Memory { sndbuf: 32_768, rcvbuf: 131_072, ..Memory::default() }),
             congestion: Congestion::new(b"cubic"),

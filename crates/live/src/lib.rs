@@ -34,6 +34,7 @@
 //!         rqueue: 0,
 //!         wqueue: 11_584,
 //!         retransmits: 0,
+//!         expires: None,
 //!         info: Some(info),
 //!         memory: Some(Memory { sndbuf: 32_768, wmem_queued: 30_000, ..Memory::default() }),
 //!         congestion: Congestion::new(b"cubic"),

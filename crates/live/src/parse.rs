@@ -6,7 +6,7 @@ use crate::wire::{
     SOCK_DIAG_BY_FAMILY, TCPDIAG_GETSOCK, u16_at, u32_at,
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use tcpwhy_base::Endpoint;
+use tcpwhy_base::{Endpoint, Nanos};
 
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
@@ -62,6 +62,7 @@ fn sample(body: &[u8]) -> Option<Sample> {
         rqueue: u32_at(body, 56)?,
         wqueue: u32_at(body, 60)?,
         retransmits: *body.get(3)?,
+        expires: expires(*body.get(2)?, u32_at(body, 52)?),
         info: None,
         memory: None,
         congestion: Congestion::default(),
@@ -78,6 +79,11 @@ fn sample(body: &[u8]) -> Option<Sample> {
         rest = rest.get(aligned(len.into())..).unwrap_or_default();
     }
     Some(out)
+}
+
+/// `idiag_timer`, of which 0 is none, and `idiag_expires` in milliseconds.
+fn expires(timer: u8, ms: u32) -> Option<Nanos> {
+    (timer != 0).then(|| Nanos::millis(ms.into()))
 }
 
 /// `SK_MEMINFO_*`: RMEM_ALLOC, RCVBUF, WMEM_ALLOC, SNDBUF, FWD_ALLOC, WMEM_QUEUED, OPTMEM, BACKLOG, DROPS.
@@ -119,7 +125,8 @@ mod tests {
 
     fn socket() -> Vec<u8> {
         let mut body = vec![0; MESSAGE];
-        (body[0], body[1], body[3]) = (AF_INET, 1, 2);
+        (body[0], body[1], body[2], body[3]) = (AF_INET, 1, 1, 2);
+        body[52..56].copy_from_slice(&204u32.to_ne_bytes());
         body[4..8].copy_from_slice(&[0x1f, 0x90, 0x9c, 0x40]);
         body[8..12].copy_from_slice(&[10, 0, 0, 1]);
         body[24..28].copy_from_slice(&[10, 0, 0, 2]);
@@ -152,6 +159,7 @@ mod tests {
             ("10.0.0.1:8080".into(), "10.0.0.2:40000".into())
         );
         assert_eq!((s.cookie, s.inode, s.retransmits, s.congestion.name()), (7, 99, 2, "cubic"));
+        assert_eq!(s.expires, Some(Nanos::millis(204)));
         assert_eq!(s.info.map(|i| (i.cwnd, i.snd_wnd)), Some((17, Some(0))));
     }
 

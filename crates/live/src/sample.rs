@@ -132,6 +132,8 @@ pub struct Info {
     pub pmtu: u32,
     /// Scales of the window that the other end offers and of the own one, if windows are scaled.
     pub scales: Option<[u8; 2]>,
+    /// Both ends use time stamps.
+    pub stamped: bool,
 }
 
 macro_rules! fields {
@@ -179,6 +181,11 @@ fn scales(bytes: &[u8]) -> Option<[u8; 2]> {
     (bytes.get(5)? & SCALED != 0).then_some([both & 15, both >> 4])
 }
 
+/// `TCPI_OPT_TIMESTAMPS` of `tcpi_options`.
+fn stamped(bytes: &[u8]) -> bool {
+    bytes.get(5).is_some_and(|options| options & 1 != 0)
+}
+
 impl Info {
     /// From the bytes of the kernel. None where they end before the times that the kernel counts (before Linux 4.10).
     pub fn decode(bytes: &[u8]) -> Option<Info> {
@@ -220,6 +227,7 @@ impl Info {
             rcv_wnd: n(RCV_WND),
             pmtu: n(PMTU).unwrap_or(0),
             scales: scales(bytes),
+            stamped: stamped(bytes),
         })
     }
 
@@ -265,6 +273,8 @@ pub struct Sample {
     pub wqueue: u32,
     /// Times that the packet at the head was sent again (of a handshake: SYN or SYN-ACK).
     pub retransmits: u8,
+    /// Until its timer runs out; of TIME_WAIT: until it ends. None: no timer runs.
+    pub expires: Option<Nanos>,
     /// `tcp_info`; listeners and closed sockets have none that says anything.
     pub info: Option<Info>,
     /// Memory.

@@ -276,6 +276,7 @@ mod tests {
             rqueue: 0,
             wqueue: 0,
             retransmits: 0,
+            expires: None,
             info: Some(Info::default()),
             memory: None,
             congestion: Congestion::default(),

@@ -88,6 +88,7 @@ fn a_window_that_shrinks_while_idle_is_a_fault_however_long_it_is_idle() {
             rqueue: 0,
             wqueue: if waits { 52_896 } else { 0 },
             retransmits: 0,
+            expires: None,
             info: Some(info),
             memory: None,
             congestion: Congestion::new(b"cubic"),

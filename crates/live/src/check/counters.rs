@@ -56,6 +56,12 @@ pub struct Settings {
     pub tcp_mem: Option<[u64; 3]>,
     /// `net.ipv4.ip_local_port_range`.
     pub ports: Option<[u64; 2]>,
+    /// `net.ipv4.tcp_tw_reuse`.
+    pub tw_reuse: Option<u64>,
+    /// `net.ipv4.tcp_tw_reuse_delay`, in milliseconds; kernels before 6.14 wait for a second.
+    pub tw_reuse_delay: Option<u64>,
+    /// `net.ipv4.tcp_timestamps`.
+    pub timestamps: Option<u64>,
     /// `net.ipv4.tcp_syncookies`.
     pub syncookies: Option<u64>,
     /// `net.ipv4.tcp_slow_start_after_idle`.
@@ -78,6 +84,9 @@ impl Settings {
             tcp_rmem_max: third("net/ipv4/tcp_rmem"),
             tcp_mem: all("net/ipv4/tcp_mem").and_then(|v| v.try_into().ok()),
             ports: all("net/ipv4/ip_local_port_range").and_then(|v| v.try_into().ok()),
+            tw_reuse: one("net/ipv4/tcp_tw_reuse"),
+            tw_reuse_delay: one("net/ipv4/tcp_tw_reuse_delay"),
+            timestamps: one("net/ipv4/tcp_timestamps"),
             syncookies: one("net/ipv4/tcp_syncookies"),
             slow_start_after_idle: one("net/ipv4/tcp_slow_start_after_idle"),
         }

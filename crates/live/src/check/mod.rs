@@ -5,6 +5,7 @@ mod buffers;
 mod counters;
 mod groups;
 mod paths;
+mod ports;
 mod rules;
 
 pub use counters::{Counters, Settings};
@@ -16,7 +17,7 @@ pub use paths::Device;
 use crate::connection::Connection;
 use crate::sample::{Sample, State};
 use crate::table::{Listener, Table};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::net::IpAddr;
 use tcpwhy_base::{Cause, Endpoint, FixId, Nanos};
 
@@ -98,8 +99,10 @@ pub struct Audit {
     counters: Counters,
     moved: HashMap<&'static str, Moved>,
     listeners: HashMap<Endpoint, Seen>,
-    /// Connections in use or in TIME_WAIT, by own address and destination: all, and in TIME_WAIT.
-    destinations: HashMap<(IpAddr, Endpoint), (u64, u64)>,
+    /// Local ports, by own address and destination.
+    destinations: HashMap<(IpAddr, Endpoint), ports::Ports>,
+    /// Destinations that use no time stamps.
+    unstamped: HashSet<Endpoint>,
     incoming: HashMap<u64, (Incoming, Sample)>,
     unanswered: HashMap<u64, (Endpoint, u8, Nanos)>,
     /// Buffers that programs set, by the sockets' cookies.
@@ -168,6 +171,7 @@ impl Audit {
             if s.state == State::SynSent && s.retransmits > 0 {
                 self.unanswered.insert(s.cookie, (s.peer, s.retransmits, now));
             }
+            self.stamps(s);
             self.receives(s, now);
             self.path_mtu(s, now);
         }
@@ -207,18 +211,6 @@ impl Audit {
         }
         self.counters = counters;
         self.pages = self.pages.max(pages);
-    }
-
-    /// Takes all sockets, those in TIME_WAIT too: which local ports are in use.
-    pub fn ports(&mut self, sockets: &[Sample]) {
-        self.destinations.clear();
-        let Some([low, high]) = self.settings.ports else { return };
-        let connections = sockets.iter().filter(|s| s.state != State::Listen);
-        for s in connections.filter(|s| (low..=high).contains(&u64::from(s.local.port))) {
-            let (all, waiting) = self.destinations.entry((s.local.ip, s.peer)).or_default();
-            *all += 1;
-            *waiting += u64::from(s.state == State::TimeWait);
-        }
     }
 
     /// Inodes of sockets, and whose they are.

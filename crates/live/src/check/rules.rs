@@ -231,32 +231,6 @@ impl Audit {
         out
     }
 
-    /// `__inet_hash_connect` tries the ports of one parity first: when more than half of the range is in use to one destination,
-    /// each connect() searches through half of it before it finds one.
-    fn local_ports(&self) -> Vec<Fault> {
-        let Some(range) = self.settings.port_count().filter(|&n| n > 0) else { return Vec::new() };
-        let used = self.destinations.iter().filter(|(_, (all, _))| *all * 2 > range);
-        used.map(|((own, peer), (all, waiting))| {
-            let left = if *all >= range {
-                "none is left: connect() fails with EADDRNOTAVAIL".to_owned()
-            } else {
-                "connect() searches through half of them each time".to_owned()
-            };
-            Fault {
-                id: "local-ports",
-                subject: format!("{own} > {peer}"),
-                cause: Cause::PortExhaustion,
-                when: (self.last - self.start, self.last - self.start),
-                evidence: format!(
-                    "{all} of {range} local ports are in use to it, {waiting} of them in TIME_WAIT; {left}"
-                ),
-                figures: vec![("used", *all), ("time_wait", *waiting), ("ports", range)],
-                fixes: Cause::PortExhaustion.info().fixes.to_vec(),
-            }
-        })
-        .collect()
-    }
-
     fn memory(&self) -> Option<Fault> {
         let now = self.last - self.start;
         let pressure = self.moved("TCPMemoryPressures").or_else(|| self.moved("TCPAbortOnMemory"));

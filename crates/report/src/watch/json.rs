@@ -440,6 +440,7 @@ mod tests {
             rqueue: if state == State::Listen { 9 } else { 0 },
             wqueue: if state == State::Listen { 8 } else { 11_584 },
             retransmits: 0,
+            expires: None,
             info: Some(Info {
                 snd_mss: 1448,
                 cwnd: 40,

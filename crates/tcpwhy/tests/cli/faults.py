@@ -167,11 +167,12 @@ def ports_gone():
     sys.exit('a 21st connection over 20 ports')
 
 
-def time_wait_flood():
-    """Connections that this end closed first hold their ports for a minute."""
+def time_wait_flood(address='10.9.0.1', ports=30):
+    """Connections that this end closed first hold their ports for a minute; those of loopback for a second."""
     setting('ip_local_port_range', '40000 40039')
-    s = listen(port=8000)
-    for _ in range(30):
+    run('ip', 'address', 'add', '10.9.0.1/24', 'dev', 'lo')
+    s = listen(address=address, port=8000)
+    for _ in range(ports):
         c = socket.create_connection(s.getsockname())
         t = s.accept()[0]
         c.close()
@@ -425,6 +426,7 @@ FAULTS = {
     'ports': ports,
     'ports-gone': ports_gone,
     'time-wait-flood': time_wait_flood,
+    'time-wait-loopback': lambda: time_wait_flood('127.0.0.1', 40),
     'time-wait': time_wait,
     'unanswered': unanswered,
     'flood-cookies': lambda: flood(1),
