@@ -2,12 +2,10 @@
 //! figures of the connection that lost most.
 
 use crate::connection::{Connection, Role};
+use crate::losses::{Ended, Loss, add, losses};
 use crate::sample::Info;
 use crate::split::Where;
-use tcpwhy_base::{Cause, Class, Figures, FixId, Nanos, Place, Shown, Side};
-
-/// Below this share of a connection's interval a cause is not worth a word.
-const SMALL: f64 = 0.05;
+use tcpwhy_base::{Cause, Figures, FixId, Nanos, Place, Shown, Side};
 
 /// A cause that connections lost time to in the last interval.
 #[derive(Clone, Debug)]
@@ -22,6 +20,8 @@ pub struct Finding {
     pub time: Nanos,
     /// Time since they are looked at.
     pub total: Nanos,
+    /// All of the interval in which these connections were looked at.
+    pub of: Nanos,
     /// `kernel`, if all of the time was counted or measured; else `sampled`.
     pub source: &'static str,
     /// How many connections.
@@ -47,50 +47,30 @@ pub struct Advice {
 
 /// What `connections` lost time to in their last interval, the worst first. Of the applications' own time it says nothing.
 pub fn findings(connections: &[Connection]) -> Vec<Finding> {
-    let mut found: Vec<(Finding, Nanos)> = Vec::new();
-    for (n, c) in connections.iter().enumerate() {
-        let all = c.interval.total();
-        for share in c.interval.shares() {
-            let much = share.time.0 as f64 >= SMALL * all.0 as f64;
-            if !much || share.cause.class() != Class::Tcp {
-                continue;
-            }
-            let total = c.total.shares();
-            let total = total.iter().find(|s| s.cause == share.cause && s.at == share.at);
-            let total = total.map_or(share.time, |s| s.time);
-            let side = share.at.side(c.role == Role::Client);
-            let source = if share.counted >= share.time { "kernel" } else { "sampled" };
-            match found.iter_mut().find(|(f, _)| (f.cause, f.at, f.side) == (share.cause, share.at, side)) {
-                Some((f, most)) => {
-                    f.time += share.time;
-                    f.total += total;
-                    f.connections += 1;
-                    if source == "sampled" {
-                        f.source = source;
-                    }
-                    if share.time > *most {
-                        (f.worst, *most) = (n, share.time);
-                    }
-                }
-                None => found.push((
-                    Finding {
-                        cause: share.cause,
-                        at: share.at,
-                        side,
-                        time: share.time,
-                        total,
-                        source,
-                        connections: 1,
-                        worst: n,
-                        why: String::new(),
-                        fixes: Vec::new(),
-                    },
-                    share.time,
-                )),
-            }
-        }
+    findings_with(connections, &Ended::default())
+}
+
+/// The same with all that ended in the interval, of which `connections` holds those that lost most ([`Ended::worst`]).
+pub fn findings_with(connections: &[Connection], ended: &Ended) -> Vec<Finding> {
+    let mut all: Vec<(Loss, usize)> = Vec::new();
+    for (n, c) in connections.iter().enumerate().filter(|(_, c)| !c.ended) {
+        losses(c).into_iter().for_each(|loss| add(&mut all, loss, || n));
     }
-    let mut found: Vec<Finding> = found.into_iter().map(|(f, _)| f).chain(send_queue(connections)).collect();
+    ended.losses_in(connections).for_each(|(loss, n)| add(&mut all, loss, || n));
+    let finding = |(loss, worst): (Loss, usize)| Finding {
+        cause: loss.cause,
+        at: loss.at,
+        side: loss.side,
+        time: loss.time,
+        total: loss.total,
+        of: loss.of,
+        source: if loss.counted { "kernel" } else { "sampled" },
+        connections: loss.connections,
+        worst,
+        why: String::new(),
+        fixes: Vec::new(),
+    };
+    let mut found: Vec<Finding> = all.into_iter().map(finding).collect();
     found.sort_by_key(|f| (std::cmp::Reverse(f.time), f.cause, f.at));
     for f in &mut found {
         if let Some(c) = connections.get(f.worst) {
@@ -99,37 +79,6 @@ pub fn findings(connections: &[Connection]) -> Vec<Finding> {
         }
     }
     found
-}
-
-/// Writes of the interval that stood in a queue of their own connection, longer than a round trip each.
-fn send_queue(connections: &[Connection]) -> Option<Finding> {
-    let queued = connections.iter().enumerate().filter(|(_, c)| is_queued(c));
-    let (count, time, total) =
-        queued.clone().fold((0, Nanos::ZERO, Nanos::ZERO), |(n, time, total), (_, c)| {
-            (n + 1, time + c.news.queued.time, total + c.facts.map_or(Nanos::ZERO, |f| f.queued.time))
-        });
-    let (worst, c) = queued.max_by_key(|(_, c)| c.news.queued.time)?;
-    Some(Finding {
-        cause: Cause::SendQueue,
-        at: Where::Here,
-        side: Where::Here.side(c.role == Role::Client),
-        time,
-        total,
-        source: "kernel",
-        connections: count,
-        worst,
-        why: String::new(),
-        fixes: Vec::new(),
-    })
-}
-
-/// The queue in the host is longer than the path.
-fn is_queued(c: &Connection) -> bool {
-    let (queued, round_trip) = (c.news.queued, c.sample.info.map_or(Nanos::ZERO, |i| i.rtt));
-    let interval = c.interval.total().0 as f64;
-    queued.count > 0
-        && queued.time > round_trip.times(queued.count.try_into().unwrap_or(i64::MAX))
-        && queued.time.0 as f64 >= SMALL * interval
 }
 
 /// One sentence about the connection, with what the kernel said last.

@@ -47,6 +47,8 @@ pub struct Connection {
     pub watched: Nanos,
     /// It was opened while others were looked at already: all of its life was seen.
     pub from_start: bool,
+    /// It is gone.
+    pub ended: bool,
     /// Time by cause since it is looked at.
     pub total: Split,
     /// What kernel events say of it, if they are seen.
@@ -94,6 +96,7 @@ impl Connection {
             process: None,
             watched: Nanos::ZERO,
             from_start,
+            ended: false,
             total: Split::default(),
             facts: None,
             marked: Facts::default(),

@@ -65,6 +65,7 @@ mod judge;
 mod kernel;
 #[cfg(target_os = "linux")]
 mod links;
+mod losses;
 #[cfg(target_os = "linux")]
 mod namespace;
 #[cfg(target_os = "linux")]
@@ -85,7 +86,7 @@ mod table;
 mod threads;
 mod wire;
 
-pub use advice::{Advice, Finding, findings};
+pub use advice::{Advice, Finding, findings, findings_with};
 #[cfg(target_os = "linux")]
 pub use clock::Clock;
 pub use connection::{Connection, Role};
@@ -98,6 +99,7 @@ pub use judge::{Stretch, judge};
 pub use kernel::{Events, Kernel};
 #[cfg(target_os = "linux")]
 pub use links::Links;
+pub use losses::Ended;
 #[cfg(target_os = "linux")]
 pub use namespace::{namespace_number, proc_text, process_time, processor_time, within};
 pub use parse::{Parsed, parse};
@@ -112,7 +114,7 @@ pub use sample::{Congestion, Info, Memory, Process, Sample, State};
 #[cfg(target_os = "linux")]
 use spare::Spare;
 pub use split::{Share, Split, Where};
-pub use table::{Listener, Snapshot, Table};
+pub use table::{Listener, Snapshot, Table, worst_first};
 pub use threads::{Call, Stuck, Threads, Waiting, control_groups, stuck};
 
 /// Why the kernel could not be asked.

@@ -3,6 +3,7 @@
 use crate::connection::{Connection, Role};
 use crate::facts::Facts;
 use crate::hint;
+use crate::losses::Ended;
 use crate::sample::{Process, Sample, State};
 use hashbrown::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -47,6 +48,8 @@ pub struct Snapshot {
     pub samples: u32,
     /// The worst first: by what they lost in the interval, then in all, then by how long they were busy.
     pub connections: Vec<Connection>,
+    /// Those that ended in it, where they were counted.
+    pub ended: Ended,
     /// The fullest first.
     pub listeners: Vec<Listener>,
     /// Threads inside a call, where that was looked for.
@@ -116,7 +119,11 @@ impl Table {
         let closed: HashSet<u64> = sockets.iter().filter(|s| !is_connection(s)).map(|s| s.cookie).collect();
         let is_over =
             |cookie: &u64, c: &mut Connection| c.is_gone() || !c.is_looked_at() && closed.contains(cookie);
-        self.ended.extend(self.connections.extract_if(is_over).map(|(_, c)| c));
+        let over = self.connections.extract_if(is_over).map(|(_, mut c)| {
+            c.ended = true;
+            c
+        });
+        self.ended.extend(over);
         let passed_over = self.connections.values_mut().filter(|c| !c.is_looked_at());
         passed_over.for_each(|c| c.is_passed_over(elapsed.unwrap_or_default()));
         self.last = Some(time);
@@ -184,6 +191,11 @@ impl Table {
         }
     }
 
+    /// How many connections were gone, of those that [`Table::take_ended`] gives.
+    pub fn ended(&self) -> usize {
+        self.ended.len()
+    }
+
     /// Connections that were gone from the last lists, each once; their last interval ended with them.
     pub fn take_ended(&mut self) -> Vec<Connection> {
         let mut ended = std::mem::take(&mut self.ended);
@@ -196,11 +208,7 @@ impl Table {
         self.connections.values_mut().for_each(Connection::mark);
         let now = self.last.unwrap_or_default();
         let mut connections: Vec<Connection> = self.connections.values().cloned().collect();
-        let all_lost = |c: &Connection| c.total.time(|cause| cause.class() == tcpwhy_base::Class::Tcp);
-        connections.sort_by_cached_key(|c| {
-            let busy = c.interval.time(|cause| cause.owner() != tcpwhy_base::Owner::Application);
-            (std::cmp::Reverse((c.lost(), all_lost(c), busy)), c.sample.local, c.sample.peer)
-        });
+        worst_first(&mut connections);
         let mut listeners: Vec<Listener> = self.listeners.values().cloned().collect();
         listeners.sort_by_key(|l| (std::cmp::Reverse((l.is_full(), l.queue)), l.local));
         Snapshot {
@@ -209,10 +217,20 @@ impl Table {
             watched: now - self.first,
             samples: std::mem::take(&mut self.samples),
             connections,
+            ended: Ended::default(),
             listeners,
             stuck: Vec::new(),
         }
     }
+}
+
+/// By what they lost in the interval, then in all, then by how long they were busy.
+pub fn worst_first(connections: &mut [Connection]) {
+    let all_lost = |c: &Connection| c.total.time(|cause| cause.class() == tcpwhy_base::Class::Tcp);
+    connections.sort_by_cached_key(|c| {
+        let busy = c.interval.time(|cause| cause.owner() != tcpwhy_base::Owner::Application);
+        (std::cmp::Reverse((c.lost(), all_lost(c), busy)), c.sample.local, c.sample.peer)
+    });
 }
 
 /// Neither a listener, nor a connection that its program has closed and the other end has not: nobody waits for that.

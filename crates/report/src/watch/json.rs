@@ -24,8 +24,11 @@ struct Document {
     watched_ns: i64,
     /// How often in the interval.
     samples: u32,
-    /// The worst first: by the time lost in the interval.
+    /// The worst first: by the time lost in the interval. Those that are open, and of those that ended in it the ones that lost
+    /// most.
     connections: Vec<Row>,
+    /// How many connections that were asked for ended in the interval; `findings` count them all.
+    connections_ended: usize,
     /// Connections that were not asked for.
     connections_hidden: usize,
     /// The fullest first.
@@ -49,6 +52,8 @@ struct Row {
     role: &'static str,
     /// As `ss` writes it.
     state: &'static str,
+    /// It is gone: `state` is the last that was seen.
+    ended: bool,
     /// Null: not seen.
     process: Option<ProcessRow>,
     /// How long it was looked at.
@@ -206,6 +211,8 @@ struct FindingRow {
     side: &'static str,
     /// In the interval, over all connections.
     lost_ns: i64,
+    /// All of the interval in which these connections were looked at: `lost_ns` is a part of it.
+    of_ns: i64,
     /// Since they were looked at.
     total_ns: i64,
     connections: usize,
@@ -257,6 +264,7 @@ pub fn write(out: &mut impl Write, view: &View) -> io::Result<()> {
         watched_ns: s.watched.0,
         samples: s.samples,
         connections: s.connections.iter().map(row).collect(),
+        connections_ended: s.ended.connections,
         connections_hidden: view.hidden,
         listeners: s.listeners.iter().map(listener).collect(),
         threads: s
@@ -321,6 +329,7 @@ fn row(c: &Connection) -> Row {
         peer: s.peer.to_string(),
         role: c.role.name(),
         state: s.state.name(),
+        ended: c.ended,
         process: c.process.as_ref().map(process),
         watched_ns: c.watched.0,
         from_start: c.from_start,
@@ -394,6 +403,7 @@ fn finding(f: &Finding, worst: Option<&Connection>) -> FindingRow {
         at: f.at.id(),
         side: f.side.name(),
         lost_ns: f.time.0,
+        of_ns: f.of.0,
         total_ns: f.total.0,
         connections: f.connections,
         example: ends.unwrap_or_default(),

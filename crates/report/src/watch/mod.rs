@@ -6,14 +6,15 @@ mod text;
 pub use json::{line, schema, write};
 pub use text::{Layout, ends, facts, program, short, threads, write as text};
 
-use tcpwhy_live::{Connection, Finding, Listener, Snapshot, findings};
+use crate::figures::count;
+use tcpwhy_live::{Connection, Finding, Listener, Snapshot, findings_with, worst_first};
 
 /// What is said: those connections and listeners of a snapshot that were asked for, and what they have in common.
 #[derive(Debug)]
 pub struct View {
     /// Kernel events were seen.
     pub events: bool,
-    /// What was asked for, of the snapshot.
+    /// What was asked for, of the snapshot; of the connections that ended in the interval those that lost most.
     pub snapshot: Snapshot,
     /// Connections that were not.
     pub hidden: usize,
@@ -33,7 +34,7 @@ pub struct Unseen {
 }
 
 impl View {
-    /// Keeps the connections and listeners that were asked for.
+    /// Keeps the connections and listeners that were asked for. Of those that ended, `snapshot` counts no others.
     pub fn new(
         events: bool,
         mut snapshot: Snapshot,
@@ -51,7 +52,22 @@ impl View {
         };
         let stuck = std::mem::take(&mut snapshot.stuck).into_iter().filter(ends).collect();
         snapshot.stuck = stuck;
-        let findings = findings(&snapshot.connections);
-        View { events, hidden: all - snapshot.connections.len(), findings, snapshot, unseen }
+        let hidden = all - snapshot.connections.len() + snapshot.ended.hidden;
+        snapshot.connections.extend(snapshot.ended.worst().cloned());
+        worst_first(&mut snapshot.connections);
+        let findings = findings_with(&snapshot.connections, &snapshot.ended);
+        View { events, hidden, findings, snapshot, unseen }
+    }
+
+    /// How many connections the sums are of: those that are open, and those that ended in the interval.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.snapshot.connections.iter().filter(|c| !c.ended).count(), self.snapshot.ended.connections)
+    }
+
+    /// `2 connections, and 40 that ended,`.
+    pub fn heading(&self) -> String {
+        let (open, ended) = self.counts();
+        let open = count(open as u64, "connection");
+        if ended == 0 { open } else { format!("{open}, and {ended} that ended,") }
     }
 }

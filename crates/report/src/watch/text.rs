@@ -32,7 +32,7 @@ pub fn write(out: &mut impl Write, view: &View, layout: &Layout) -> io::Result<(
     let s = &view.snapshot;
     let head = format!(
         "{} in the last {}, estimated from {}{}",
-        count(s.connections.len() as u64, "connection"),
+        view.heading(),
         s.interval,
         count(s.samples.into(), "sample"),
         if view.events { " and measured by kernel events" } else { "" },
@@ -42,12 +42,13 @@ pub fn write(out: &mut impl Write, view: &View, layout: &Layout) -> io::Result<(
     for c in s.connections.iter().take(layout.top) {
         connection(out, c, layout)?;
     }
-    let more = s.connections.len().saturating_sub(layout.top);
+    let (open, ended) = view.counts();
+    let more = (open + ended).saturating_sub(layout.top.min(s.connections.len()));
     if more > 0 {
         writeln!(out, "  {DIM}and {} that lost less{DIM:#}", count(more as u64, "connection"))?;
     }
     for f in &view.findings {
-        finding(out, f, s.connections.get(f.worst), s.interval, layout)?;
+        finding(out, f, s.connections.get(f.worst), layout)?;
     }
     if view.findings.is_empty() && !s.connections.is_empty() {
         writeln!(out, "\n  Nothing was lost to TCP that shows in samples.")?;
@@ -134,7 +135,11 @@ fn connection(out: &mut impl Write, c: &Connection, layout: &Layout) -> io::Resu
         "{BOLD}{lost:>8}{BOLD:#}  {}  {}{}",
         ends(c),
         program(c.process.as_ref()),
-        if c.sample.state.name() == "ESTAB" { String::new() } else { format!("  {}", c.sample.state.name()) }
+        match c.sample.state.name() {
+            _ if c.ended => "  ended".into(),
+            "ESTAB" => String::new(),
+            state => format!("  {state}"),
+        }
     )?;
     let (now, all) = (short(&c.interval, 3), short(&c.total, 3));
     // What is as old as the interval is not said twice.
@@ -186,15 +191,9 @@ pub fn facts(f: &Facts) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-fn finding(
-    out: &mut impl Write,
-    f: &Finding,
-    worst: Option<&Connection>,
-    interval: Nanos,
-    layout: &Layout,
-) -> io::Result<()> {
+fn finding(out: &mut impl Write, f: &Finding, worst: Option<&Connection>, layout: &Layout) -> io::Result<()> {
     let colour = of(f.cause);
-    let share = f.time.0 as f64 / (interval.0.max(1) as f64 * f.connections.max(1) as f64);
+    let share = f.time.0 as f64 / f.of.0.max(1) as f64;
     writeln!(
         out,
         "\n  {BOLD}{:>8} {:>6}  {BOLD:#}{colour}{}{colour:#}",

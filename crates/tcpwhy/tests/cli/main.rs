@@ -45,3 +45,6 @@ mod watch;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
 mod watch_bad;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod watch_sums;

@@ -81,10 +81,10 @@ while True:
 ";
 
 /// A program that is killed with the test.
-struct Program(Child, String);
+pub(crate) struct Program(pub(crate) Child, pub(crate) String);
 
 impl Program {
-    fn start(text: &str) -> Program {
+    pub(crate) fn start(text: &str) -> Program {
         let mut child = Command::new("python3")
             .args(["-c", text])
             .stdin(Stdio::piped())
@@ -111,12 +111,12 @@ fn command(arguments: &[&str]) -> Command {
     command
 }
 
-fn watch(arguments: &[&str]) -> Output {
+pub(crate) fn watch(arguments: &[&str]) -> Output {
     command(arguments).output().unwrap()
 }
 
 #[track_caller]
-fn json(output: &Output) -> Value {
+pub(crate) fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&output.stderr)))
 }

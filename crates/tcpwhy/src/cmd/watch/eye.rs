@@ -25,6 +25,9 @@ const SELDOM: Duration = Duration::from_millis(90);
 const HUNDREDTH: u32 = 100;
 const PART: u32 = 20;
 
+/// So many connections that are gone are kept until somebody takes them: what events say of them is asked for at once.
+const MANY: usize = 4096;
+
 /// Programs that run for each write and read rest after so long without anything that they would tell more of.
 #[cfg(feature = "bpf")]
 const REST: Duration = Duration::from_secs(5);
@@ -135,11 +138,20 @@ impl Eye {
         while Instant::now() < until && !stop.load(Relaxed) {
             std::thread::sleep(self.nap(until));
             self.look_if_due(until)?;
+            self.hand_over(false, &mut ended);
+        }
+        self.hand_over(true, &mut ended);
+        Ok(())
+    }
+
+    /// Gives each connection that is gone, once it is many that are, or `all`.
+    pub(super) fn hand_over(&mut self, all: bool, ended: impl FnMut(&Connection)) {
+        if self.table.ended() < if all { 1 } else { MANY } {
+            return;
         }
         #[cfg(feature = "bpf")]
         self.witness_ended();
-        self.table.take_ended().iter().for_each(&mut ended);
-        Ok(())
+        self.table.take_ended().iter().for_each(ended);
     }
 
     /// How long to wait before the next look, or `until`. A signal is to be noticed soon, however seldom one looks.
@@ -199,12 +211,6 @@ impl Eye {
         return self.kernel.is_some();
         #[cfg(not(feature = "bpf"))]
         false
-    }
-
-    /// Of connections that are gone nothing is wanted.
-    #[cfg(feature = "tui")]
-    pub(super) fn forget_ended(&mut self) {
-        self.table.take_ended();
     }
 
     /// Since it was opened.

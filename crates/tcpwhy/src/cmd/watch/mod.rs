@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 #[cfg(feature = "parquet")]
 use tables::Tables;
 use tcpwhy_base::Nanos;
-use tcpwhy_live::{Connection, Listener, Process, Split, control_groups};
+use tcpwhy_live::{Connection, Ended, Listener, Process, Snapshot, Split, control_groups};
 use tcpwhy_report::count;
 use tcpwhy_report::watch::{self, Layout, View};
 
@@ -137,11 +137,11 @@ fn layout(args: &Watch, out: &Output) -> Layout {
 fn print(args: &Watch, eye: &mut Eye, stop: &AtomicBool, out: &mut Output) -> anyhow::Result<()> {
     let layout = layout(args, out);
     loop {
-        let mut lines = Vec::new();
-        eye.watch(args.interval, stop, |ended| {
-            if args.jsonl && is_wanted(args, ended, &ended.total) {
-                let _ = watch::line(&mut lines, ended);
-            }
+        let (mut lines, mut gone) = (Vec::new(), Ended::default());
+        eye.watch(args.interval, stop, |ended| match args.jsonl {
+            true if is_wanted(args, ended, &ended.total) => drop(watch::line(&mut lines, ended)),
+            true => {}
+            false => keep_ended(args, &mut gone, ended),
         })?;
         let over = args.once || stop.load(Relaxed);
         if args.jsonl {
@@ -152,12 +152,12 @@ fn print(args: &Watch, eye: &mut Eye, stop: &AtomicBool, out: &mut Output) -> an
                 }
             }
         } else if args.json {
-            let view = view(args, eye);
+            let view = view(args, eye, gone);
             if over {
                 watch::write(out, &view)?;
             }
         } else {
-            watch::text(out, &view(args, eye), &layout)?;
+            watch::text(out, &view(args, eye, gone), &layout)?;
             if !over {
                 writeln!(out)?;
             }
@@ -169,9 +169,14 @@ fn print(args: &Watch, eye: &mut Eye, stop: &AtomicBool, out: &mut Output) -> an
     }
 }
 
-/// The interval that has just ended, as far as it was asked for.
-fn view(args: &Watch, eye: &mut Eye) -> View {
-    let (snapshot, unseen) = (eye.all(), eye.unseen());
+/// Counts a connection that is gone, as far as it was asked for.
+fn keep_ended(args: &Watch, gone: &mut Ended, ended: &Connection) {
+    if is_wanted(args, ended, &ended.interval) { gone.add(ended) } else { gone.hide() }
+}
+
+/// The interval that has just ended, as far as it was asked for, and what is gone.
+fn view(args: &Watch, eye: &mut Eye, gone: Ended) -> View {
+    let (snapshot, unseen) = (Snapshot { ended: gone, ..eye.all() }, eye.unseen());
     View::new(eye.has_events(), snapshot, |c| is_wanted(args, c, &c.interval), |l| listens(args, l), unseen)
 }
 

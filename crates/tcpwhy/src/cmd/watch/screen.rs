@@ -1,7 +1,7 @@
 //! The same in a terminal, made anew after each interval: connections, the worst first, and what is known of the chosen one.
 
 use super::eye::Eye;
-use super::view;
+use super::{keep_ended, view};
 use crate::args::watch::Watch;
 use crate::failure::Exit;
 use crate::output::Output;
@@ -15,7 +15,7 @@ use ratatui::widgets::{Block, Borders, Paragraph, Row, Table, TableState};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tcpwhy_base::{Class, Nanos};
-use tcpwhy_live::Connection;
+use tcpwhy_live::{Connection, Ended};
 use tcpwhy_report::count;
 use tcpwhy_report::text::wrap;
 use tcpwhy_report::watch::{View, ends, program, short, text, threads};
@@ -52,8 +52,13 @@ fn watch(
 ) -> anyhow::Result<View> {
     let keyboard = Keyboard::open()?;
     let interval = Duration::from_nanos(args.interval.0.unsigned_abs());
-    let mut screen =
-        Screen { view: view(args, eye), chosen: None, paused: false, palette: Palette::of_terminal() };
+    let mut gone = Ended::default();
+    let mut screen = Screen {
+        view: view(args, eye, Ended::default()),
+        chosen: None,
+        paused: false,
+        palette: Palette::of_terminal(),
+    };
     let (mut until, mut stale) = (Instant::now() + interval, true);
     // An interval has passed.
     let mut whole = false;
@@ -65,11 +70,12 @@ fn watch(
             break;
         }
         eye.look_if_due(until)?;
-        eye.forget_ended();
+        eye.hand_over(false, |ended| keep_ended(args, &mut gone, ended));
         if Instant::now() >= until {
             until = Instant::now() + interval;
             if !screen.paused {
-                screen.view = view(args, eye);
+                eye.hand_over(true, |ended| keep_ended(args, &mut gone, ended));
+                screen.view = view(args, eye, std::mem::take(&mut gone));
                 (stale, whole) = (true, true);
             }
         }
@@ -84,7 +90,8 @@ fn watch(
         }
     }
     if !whole {
-        screen.view = view(args, eye);
+        eye.hand_over(true, |ended| keep_ended(args, &mut gone, ended));
+        screen.view = view(args, eye, gone);
     }
     Ok(screen.view)
 }
@@ -132,7 +139,7 @@ fn draw(frame: &mut Frame<'_>, screen: &Screen) {
     let s = &screen.view.snapshot;
     let text = format!(
         "{} in the last {}, estimated from {}{}{}",
-        count(s.connections.len() as u64, "connection"),
+        screen.view.heading(),
         s.interval,
         count(u64::from(s.samples), "sample"),
         if screen.view.events { " and measured" } else { "" },
