@@ -7,6 +7,7 @@
 
 use crate::sample::{Info, Sample, State};
 use crate::split::{Share, Where};
+use std::cmp::Ordering;
 use tcpwhy_base::{Cause, Nanos};
 
 /// A jiffy at HZ=100, the longest of Linux: how exact ages and counted times are.
@@ -187,12 +188,28 @@ impl Stretch<'_> {
             // A transfer towards this end: what holds it up is known where it is sent.
             return (Cause::Unexplained, Where::Peer);
         }
-        // A SYN counts as one byte.
-        if now.bytes_received == 0 && now.bytes_acked <= 1 {
-            return self.think(if self.here_is_client { Where::Here } else { Where::Peer });
+        self.think(self.turn(now))
+    }
+
+    /// Whose turn it is where nothing is under way: that of the end to which the last bytes came.
+    fn turn(&self, now: &Info) -> Where {
+        let client = if self.here_is_client { Where::Here } else { Where::Peer };
+        // The client's SYN counts as one byte.
+        let spoke = now.bytes_acked > u64::from(self.here_is_client);
+        match (now.bytes_received > 0, spoke) {
+            (false, false) => return client,
+            (true, false) => return Where::Here,
+            (false, true) => return Where::Peer,
+            (true, true) => {}
         }
-        // An answer follows what it answers: equally old means that this end spoke last.
-        self.think(if now.last_data_recv < now.last_data_sent { Where::Here } else { Where::Peer })
+        match now.last_data_recv.cmp(&now.last_data_sent) {
+            Ordering::Less => Where::Here,
+            Ordering::Greater => Where::Peer,
+            // Within the same jiffy. An ACK that came later is one of what this end sent: the other's last bytes brought theirs with them.
+            Ordering::Equal if now.last_ack_recv < now.last_data_recv => Where::Peer,
+            // An answer follows its request: the client has it, and has asked for nothing more.
+            Ordering::Equal => client,
+        }
     }
 
     fn think(&self, at: Where) -> (Cause, Where) {
@@ -217,6 +234,7 @@ mod tests {
             min_rtt: Nanos::millis(20),
             last_data_sent: Nanos::millis(4),
             last_data_recv: Nanos::millis(50),
+            last_ack_recv: Nanos::millis(4),
             bytes_received: 100,
             bytes_acked: 1000,
             max_pacing_rate: u64::MAX,
@@ -341,6 +359,42 @@ mod tests {
         assert_eq!(at(&|s, _| s.rqueue = 70_000), (Cause::SlowReader, Where::Here));
         let (then, now) = (sample(|_, _| ()), sample(|_, i| i.bytes_received = 90_000));
         assert_eq!(cause(0, &then, &now), (Cause::Unexplained, Where::Peer));
+    }
+
+    /// The stamps are made with the socket, and count jiffies: the bytes and the last ACK tell what they leave open.
+    #[test]
+    fn whose_turn_it_is_where_the_stamps_are_equal() {
+        let turn = |here_is_client, received, acked, ack_ms| {
+            let s = sample(|_, i| {
+                (i.bytes_received, i.bytes_acked) = (received, acked);
+                (i.last_data_recv, i.last_data_sent) = (Nanos::millis(50), Nanos::millis(50));
+                i.last_ack_recv = Nanos::millis(ack_ms);
+            });
+            let stretch = Stretch {
+                before: &s,
+                now: &s,
+                elapsed: Nanos::millis(20),
+                busy: Nanos::ZERO,
+                rwnd_limited: Nanos::ZERO,
+                sndbuf_limited: Nanos::ZERO,
+                here_is_client,
+                queue_full: false,
+                peer_unread: false,
+                largest_window: 65_536,
+                largest_cwnd: 10,
+            };
+            judge(&stretch)[0].at
+        };
+        let (here, peer) = (Where::Here, Where::Peer);
+        // A request that came in the same jiffy as its socket was made, and a greeting that nobody has answered.
+        assert_eq!((turn(false, 100, 0, 50), turn(true, 100, 1, 50)), (here, here));
+        // A request of one byte, and a server that spoke first.
+        assert_eq!((turn(true, 0, 2, 50), turn(false, 0, 1, 50)), (peer, peer));
+        // Nobody has said anything.
+        assert_eq!((turn(true, 0, 1, 50), turn(false, 0, 0, 50)), (here, peer));
+        // Both have, in one jiffy: with an ACK behind it this end did last, else the server.
+        assert_eq!((turn(true, 100, 100, 10), turn(false, 100, 100, 10)), (peer, peer));
+        assert_eq!((turn(true, 100, 100, 50), turn(false, 100, 100, 50)), (here, peer));
     }
 
     #[test]

@@ -94,6 +94,8 @@ pub struct Info {
     pub last_data_sent: Nanos,
     /// Since data came.
     pub last_data_recv: Nanos,
+    /// Since an ACK came, also one that data brought.
+    pub last_ack_recv: Nanos,
     /// Smoothed round trip.
     pub rtt: Nanos,
     /// Round trip as the receiver of data estimates it.
@@ -154,6 +156,7 @@ fields! {
     RETRANS = "retrans";
     LAST_DATA_SENT = "last_data_sent_ms";
     LAST_DATA_RECV = "last_data_recv_ms";
+    LAST_ACK_RECV = "last_ack_recv_ms";
     RTT = "rtt_us";
     RCV_RTT = "rcv_rtt_us";
     SSTHRESH = "snd_ssthresh";
@@ -207,6 +210,7 @@ impl Info {
             retrans: n(RETRANS)?,
             last_data_sent: ms(LAST_DATA_SENT)?,
             last_data_recv: ms(LAST_DATA_RECV)?,
+            last_ack_recv: ms(LAST_ACK_RECV)?,
             rtt: us(RTT)?,
             rcv_rtt: us(RCV_RTT)?,
             ssthresh: n(SSTHRESH)?,
