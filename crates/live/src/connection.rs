@@ -2,6 +2,7 @@
 
 use crate::facts::Facts;
 use crate::judge::{JIFFY, Stretch, judge};
+use crate::pause::Pause;
 use crate::sample::{Process, Sample, State};
 use crate::split::{Share, Split, Where};
 use tcpwhy_base::{Cause, Class, Nanos};
@@ -32,6 +33,17 @@ struct Given {
     busy: Nanos,
     rwnd_limited: Nanos,
     sndbuf_limited: Nanos,
+}
+
+/// What others on this host tell of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Known {
+    /// The accept queue of its listener has no room.
+    pub(crate) queue_full: bool,
+    /// The other end is here, too, and more lies unread there than may still come.
+    pub(crate) peer_unread: bool,
+    /// The other end is here, too, and a thread sits in a call to read from it.
+    pub(crate) peer_reads: bool,
 }
 
 /// One connection.
@@ -81,6 +93,8 @@ pub struct Connection {
     pending: Split,
     /// Of the stretch in which bytes were last acknowledged: what Nagle's algorithm has held since then.
     began: Split,
+    /// The time since bytes last came or were written.
+    pause: Pause,
     /// Lists since it was last in one, and the time of those.
     misses: u8,
     absent: Nanos,
@@ -115,6 +129,7 @@ impl Connection {
             largest_cwnd: info.cwnd,
             pending: Split::default(),
             began: Split::default(),
+            pause: Pause::default(),
             misses: 0,
             absent: Nanos::ZERO,
             sample,
@@ -141,9 +156,18 @@ impl Connection {
         self.absent += elapsed;
     }
 
-    /// What the socket says `elapsed` later; `queue_full`: the accept queue of its listener has no room; `peer_unread`: the other end
-    /// is here, too, and more lies unread there than may still come.
-    pub(crate) fn observe(&mut self, now: &Sample, elapsed: Nanos, queue_full: bool, peer_unread: bool) {
+    /// Whether a thread sits in a call to read from it, or the one that does so is elsewhere.
+    pub(crate) fn is_read(&mut self, reads: bool) {
+        self.pause.reads = Some(reads);
+    }
+
+    /// A thread sits in a call to read from it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.pause.reads == Some(true)
+    }
+
+    /// What the socket says `elapsed` later.
+    pub(crate) fn observe(&mut self, now: &Sample, elapsed: Nanos, known: Known) {
         let elapsed = elapsed + std::mem::take(&mut self.absent);
         self.misses = 0;
         self.watched += elapsed;
@@ -157,6 +181,10 @@ impl Connection {
             let target = info.cwnd.min(info.ssthresh);
             self.largest_cwnd = if reduced { target } else { self.largest_cwnd.max(info.cwnd) };
         }
+        // Who ends a pause has made it.
+        for (share, to) in self.pause.ends(&self.sample, now, self.role == Role::Client) {
+            self.move_booked(share, to);
+        }
         let shares = judge(&Stretch {
             before: &self.sample,
             now,
@@ -165,8 +193,11 @@ impl Connection {
             rwnd_limited,
             sndbuf_limited,
             here_is_client: self.role == Role::Client,
-            queue_full,
-            peer_unread,
+            queue_full: known.queue_full,
+            peer_unread: known.peer_unread,
+            reads: self.pause.reads,
+            peer_reads: known.peer_reads,
+            in_pieces: self.pause.in_pieces,
             largest_window: self.largest_window,
             largest_cwnd: self.largest_cwnd,
         });
@@ -179,6 +210,7 @@ impl Connection {
             shares.iter().for_each(|share| self.unheard.add(*share));
             self.held_before &= is_held(now) && acked(now) == acked(&self.sample);
         }
+        self.pause.goes_on(&self.sample, now, &shares);
         self.book(now, shares);
         self.sample = now.clone();
     }
@@ -405,11 +437,11 @@ mod tests {
         };
         let mut c = Connection::new(at(0, 0), Role::Client, true);
         for t in (20..=220).step_by(20) {
-            c.observe(&at(t, 0), Nanos::millis(20), false, false);
+            c.observe(&at(t, 0), Nanos::millis(20), Known::default());
         }
         assert_eq!(ms(&c.total), [(Cause::ServerThink, 200), (Cause::PathDelay, 20)]);
         c.mark();
-        c.observe(&at(240, 1), Nanos::millis(20), false, false);
+        c.observe(&at(240, 1), Nanos::millis(20), Known::default());
         assert_eq!(ms(&c.total), [(Cause::RetransmissionTimeout, 240)]);
         c.mark();
         assert_eq!(ms(&c.interval), [(Cause::RetransmissionTimeout, 20)], "no more than its own time");
@@ -432,7 +464,7 @@ mod tests {
             };
             let mut c = Connection::new(at(0, 34), Role::Client, true);
             for hold in 1..=5 {
-                ages.iter().for_each(|&age| c.observe(&at(hold, age), look, false, false));
+                ages.iter().for_each(|&age| c.observe(&at(hold, age), look, Known::default()));
             }
             let looks = 5 * i64::try_from(ages.len()).unwrap();
             assert_eq!(ms(&c.total), [(expected, 10 * looks)]);
@@ -449,7 +481,7 @@ mod tests {
         };
         let mut c = Connection::new(at(0, 0), Role::Client, true);
         for (busy, rwnd) in [(24, 24), (24, 24), (60, 60), (64, 60)] {
-            c.observe(&at(busy, rwnd), Nanos::millis(16), false, false);
+            c.observe(&at(busy, rwnd), Nanos::millis(16), Known::default());
         }
         assert_eq!((c.watched, c.total.total()), (Nanos::millis(64), Nanos::millis(64)));
         let window = c.total.time(|cause| cause == Cause::ReceiveWindow);
@@ -469,7 +501,7 @@ mod tests {
             (20, [(Cause::Nagle, 15), (Cause::PathDelay, 5)]),
             (40, [(Cause::PathDelay, 18), (Cause::Nagle, 2)]),
         ] {
-            c.observe(&at(t), Nanos::millis(20), false, false);
+            c.observe(&at(t), Nanos::millis(20), Known::default());
             let sum = if t == 20 { 15 } else { 17 };
             c.witness(held(sum));
             c.witness(held(sum));
@@ -485,17 +517,16 @@ mod tests {
         let at = |again| sample(|s, _| (s.state, s.retransmits) = (State::SynSent, again));
         let mut c = Connection::new(at(0), Role::Client, true);
         for again in [0, 0, 1, 1] {
-            c.observe(&at(again), Nanos::millis(400), false, false);
+            c.observe(&at(again), Nanos::millis(400), Known::default());
         }
         assert_eq!(ms(&c.total), [(Cause::SynRetransmit, 1600)]);
         // The kernel still counts its SYN when it is open.
         let mut c = Connection::new(at(0), Role::Client, true);
-        c.observe(&at(0), Nanos::millis(400), false, false);
+        c.observe(&at(0), Nanos::millis(400), Known::default());
         c.observe(
             &sample(|_, i| (i.total_retrans, i.retransmits) = (1, 1)),
             Nanos::millis(900),
-            false,
-            false,
+            Known::default(),
         );
         assert_eq!(c.total.time(|cause| cause == Cause::RetransmissionTimeout), Nanos::ZERO);
         assert!(ms(&c.total).contains(&(Cause::SynRetransmit, 400)), "{:?}", ms(&c.total));

@@ -38,6 +38,12 @@ pub struct Stretch<'a> {
     pub queue_full: bool,
     /// The other end is a socket of this host, too, where more lies unread than may still come.
     pub peer_unread: bool,
+    /// A thread of this host that reads from the socket sits in that call, or is elsewhere; None: no such thread is known.
+    pub reads: Option<bool>,
+    /// The other end is a socket of this host, too, and a thread sits in a call to read from it.
+    pub peer_reads: bool,
+    /// The last bytes came in pieces, the same way and with pauses between them: another may come.
+    pub in_pieces: bool,
     /// The largest window that the other end ever offered.
     pub largest_window: u32,
     /// The largest congestion window since something was last sent again.
@@ -188,7 +194,13 @@ impl Stretch<'_> {
             // A transfer towards this end: what holds it up is known where it is sent.
             return (Cause::Unexplained, Where::Peer);
         }
-        self.think(self.turn(now))
+        // Who sits in a call to read waits for the other end, unless that does, too.
+        match (self.reads == Some(true) && self.now.rqueue == 0, self.peer_reads) {
+            (true, false) => self.think(Where::Peer),
+            (false, true) => self.think(Where::Here),
+            _ if self.in_pieces => (Cause::Unexplained, Where::Here),
+            _ => self.think(self.turn(now)),
+        }
     }
 
     /// Whose turn it is where nothing is under way: that of the end to which the last bytes came.
@@ -205,7 +217,9 @@ impl Stretch<'_> {
         match now.last_data_recv.cmp(&now.last_data_sent) {
             Ordering::Less => Where::Here,
             Ordering::Greater => Where::Peer,
-            // Within the same jiffy. An ACK that came later is one of what this end sent: the other's last bytes brought theirs with them.
+            // Within the same jiffy: an ACK that came later is one of what this end sent: the other's last bytes brought theirs with them.
+            // Who reads there is at something else.
+            Ordering::Equal if self.reads == Some(false) => Where::Here,
             Ordering::Equal if now.last_ack_recv < now.last_data_recv => Where::Peer,
             // An answer follows its request: the client has it, and has asked for nothing more.
             Ordering::Equal => client,
@@ -213,9 +227,13 @@ impl Stretch<'_> {
     }
 
     fn think(&self, at: Where) -> (Cause, Where) {
-        let client = (at == Where::Here) == self.here_is_client;
-        (if client { Cause::ClientThink } else { Cause::ServerThink }, at)
+        (think(at, self.here_is_client), at)
     }
+}
+
+/// The application at an end has to say something.
+pub(crate) fn think(at: Where, here_is_client: bool) -> Cause {
+    if (at == Where::Here) == here_is_client { Cause::ClientThink } else { Cause::ServerThink }
 }
 
 #[cfg(test)]
@@ -274,6 +292,9 @@ mod tests {
             here_is_client: true,
             queue_full: false,
             peer_unread: false,
+            reads: None,
+            peer_reads: false,
+            in_pieces: false,
             largest_window: 65_536,
             largest_cwnd: 10,
         };
@@ -341,6 +362,9 @@ mod tests {
             here_is_client: true,
             queue_full: false,
             peer_unread: false,
+            reads: None,
+            peer_reads: false,
+            in_pieces: false,
             largest_window: 65_536,
             largest_cwnd: 10,
         };
@@ -359,6 +383,43 @@ mod tests {
         assert_eq!(at(&|s, _| s.rqueue = 70_000), (Cause::SlowReader, Where::Here));
         let (then, now) = (sample(|_, _| ()), sample(|_, i| i.bytes_received = 90_000));
         assert_eq!(cause(0, &then, &now), (Cause::Unexplained, Where::Peer));
+    }
+
+    /// Threads in recv() tell, and what nobody knows is nobody's.
+    #[test]
+    fn whose_turn_it_is_where_threads_are_known() {
+        let whose = |reads, peer_reads, in_pieces, unread| {
+            let s = sample(|s, _| s.rqueue = unread);
+            let before = sample(|_, _| ());
+            let stretch = Stretch {
+                before: &before,
+                now: &s,
+                elapsed: Nanos::millis(20),
+                busy: Nanos::ZERO,
+                rwnd_limited: Nanos::ZERO,
+                sndbuf_limited: Nanos::ZERO,
+                here_is_client: true,
+                queue_full: false,
+                peer_unread: false,
+                reads,
+                peer_reads,
+                in_pieces,
+                largest_window: 65_536,
+                largest_cwnd: 10,
+            };
+            let all = judge(&stretch);
+            (all[0].cause, all[0].at)
+        };
+        let (server, client) = ((Cause::ServerThink, Where::Peer), (Cause::ClientThink, Where::Here));
+        // This end spoke last.
+        assert_eq!(whose(None, false, false, 0), server);
+        assert_eq!(whose(None, true, false, 0), client, "the server waits for more");
+        assert_eq!(whose(Some(true), true, false, 0), server, "both read, the last bytes tell");
+        assert_eq!(whose(Some(false), false, false, 0), server, "it does something else meanwhile");
+        assert_eq!(whose(Some(true), false, true, 0), server);
+        assert_eq!(whose(Some(true), true, true, 0), (Cause::Unexplained, Where::Here));
+        assert_eq!(whose(None, false, true, 0), (Cause::Unexplained, Where::Here));
+        assert_eq!(whose(Some(true), true, false, 10), client, "it is about to read");
     }
 
     /// The stamps are made with the socket, and count jiffies: the bytes and the last ACK tell what they leave open.
@@ -380,6 +441,9 @@ mod tests {
                 here_is_client,
                 queue_full: false,
                 peer_unread: false,
+                reads: None,
+                peer_reads: false,
+                in_pieces: false,
                 largest_window: 65_536,
                 largest_cwnd: 10,
             };
@@ -416,6 +480,9 @@ mod tests {
             here_is_client: false,
             queue_full,
             peer_unread: false,
+            reads: None,
+            peer_reads: false,
+            in_pieces: false,
             largest_window: 0,
             largest_cwnd: 10,
         };
@@ -436,6 +503,9 @@ mod tests {
             here_is_client: true,
             queue_full: false,
             peer_unread: false,
+            reads: None,
+            peer_reads: false,
+            in_pieces: false,
             largest_window: 65_536,
             largest_cwnd: 10,
         };

@@ -71,6 +71,7 @@ mod namespace;
 #[cfg(target_os = "linux")]
 mod netlink;
 mod parse;
+mod pause;
 #[cfg(all(target_os = "linux", feature = "bpf"))]
 mod probe;
 #[cfg(target_os = "linux")]

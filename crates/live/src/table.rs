@@ -1,6 +1,6 @@
 //! All connections of a host, fed with lists of its sockets.
 
-use crate::connection::{Connection, Role};
+use crate::connection::{Connection, Known, Role};
 use crate::facts::Facts;
 use crate::hint;
 use crate::losses::Ended;
@@ -95,6 +95,8 @@ impl Table {
         };
         let unread: HashSet<(Endpoint, Endpoint)> =
             sockets.iter().filter(lags).map(|s| (s.local, s.peer)).collect();
+        let awaited = self.connections.values().filter(|c| c.is_awaited());
+        let awaited: HashSet<_> = awaited.map(|c| (c.sample.local, c.sample.peer)).collect();
         for s in sockets.iter().filter(|s| is_connection(s)) {
             match self.connections.get_mut(&s.cookie) {
                 // Listed twice: the list changed while the kernel made it.
@@ -102,12 +104,13 @@ impl Table {
                 Some(c) => {
                     self.hint |= hint::is_worth_listening(&c.sample, s);
                     c.rests = self.rests;
-                    c.observe(
-                        s,
-                        elapsed.unwrap_or_default(),
-                        stays_full(s),
-                        unread.contains(&(s.peer, s.local)),
-                    );
+                    let other = (s.peer, s.local);
+                    let known = Known {
+                        queue_full: stays_full(s),
+                        peer_unread: unread.contains(&other),
+                        peer_reads: awaited.contains(&other),
+                    };
+                    c.observe(s, elapsed.unwrap_or_default(), known);
                 }
                 None => {
                     let role = role(s, &listening);
@@ -160,6 +163,24 @@ impl Table {
         }
         for l in self.listeners.values_mut() {
             l.process = of(l.inode).or(l.process.take());
+        }
+    }
+
+    /// Sockets on which nothing is under way and nothing unread: who reads there waits for the other end.
+    pub fn quiet(&self) -> impl Iterator<Item = u32> {
+        let quiet = self.connections.values().map(|c| &c.sample).filter(|s| s.wqueue == 0 && s.rqueue == 0);
+        quiet.map(|s| s.inode).filter(|&inode| inode != 0)
+    }
+
+    /// Takes, before the sockets of a look, which of them threads sit reading from, by inode ([`crate::Threads::reading`]).
+    pub fn readers(&mut self, reading: &HashMap<u32, bool>) {
+        if reading.is_empty() {
+            return;
+        }
+        for c in self.connections.values_mut() {
+            if let Some(&reads) = reading.get(&c.sample.inode) {
+                c.is_read(reads);
+            }
         }
     }
 

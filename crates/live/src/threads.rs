@@ -2,7 +2,7 @@
 
 use crate::connection::Connection;
 use crate::sample::Process;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 use tcpwhy_base::{Endpoint, Nanos};
@@ -114,11 +114,26 @@ pub fn stuck(waiting: &[Waiting], counts: &HashMap<u32, usize>, connections: &[C
     out
 }
 
+/// So many threads are asked at each look whether they read.
+const ASKED: usize = 64;
+
+/// A thread that was seen in a call to read from a socket.
+#[derive(Clone, Copy, Debug)]
+struct Reader {
+    pid: u32,
+    tid: u32,
+    file: u64,
+}
+
 /// Threads as they were at the last look.
 #[derive(Debug, Default)]
 pub struct Threads {
     /// By thread: the text of its call, which is the same as long as it is inside, and the first time of that.
     seen: HashMap<u32, (String, Nanos)>,
+    /// Who was seen to read, by the socket's inode.
+    readers: HashMap<u32, Reader>,
+    /// Where among them to go on asking.
+    turn: usize,
     /// How many threads each process has.
     pub counts: HashMap<u32, usize>,
     /// Processes whose calls this user may not see.
@@ -132,6 +147,8 @@ impl Threads {
         self.hidden = 0;
         self.counts.clear();
         let mut out = Vec::new();
+        let pids: HashSet<u32> = pids.into_iter().collect();
+        self.readers.retain(|_, reader| pids.contains(&reader.pid));
         for pid in pids {
             let folder = Path::new("/proc").join(pid.to_string());
             let Ok(tasks) = fs::read_dir(folder.join("task")) else { continue };
@@ -154,9 +171,31 @@ impl Threads {
                 let since =
                     before.remove(&tid).filter(|(old, _)| *old == text).map_or(time, |(_, since)| since);
                 self.seen.insert(tid, (text, since));
+                if call == Call::Receive {
+                    self.readers.insert(inode, Reader { pid, tid, file });
+                }
                 out.push(Waiting { pid, tid, call, inode, waited: time - since });
             }
             self.hidden += u32::from(refused);
+        }
+        out
+    }
+
+    /// Whether those that were seen to read from these sockets do so now, by inode; of many sockets of some at a time.
+    pub fn reading(&mut self, inodes: impl Iterator<Item = u32>) -> HashMap<u32, bool> {
+        if self.readers.is_empty() {
+            return HashMap::new();
+        }
+        let known: Vec<(u32, Reader)> =
+            inodes.filter_map(|inode| Some((inode, *self.readers.get(&inode)?))).collect();
+        let from = if self.turn < known.len() { self.turn } else { 0 };
+        self.turn = from + ASKED;
+        let mut out = HashMap::new();
+        for (inode, Reader { pid, tid, file }) in known.into_iter().skip(from).take(ASKED) {
+            match fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")) {
+                Ok(text) => drop(out.insert(inode, call_of(&text) == Some((Call::Receive, file)))),
+                Err(_) => drop(self.readers.remove(&inode)),
+            }
         }
         out
     }

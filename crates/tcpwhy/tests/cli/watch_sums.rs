@@ -1,6 +1,7 @@
 //! `tcpwhy watch`: what its sums hold, and whose turn it is.
 
 use crate::watch::{Program, json, watch};
+use serde_json::Value;
 
 /// Requests in two writes each over loopback, a connection for each ten; says its port.
 const SHORT: &str = "
@@ -23,6 +24,56 @@ while True:
             c.send(b'h' * 4); c.send(b'b' * 200)
             c.recv(100, socket.MSG_WAITALL)
 ";
+
+/// A client that uploads in pieces while the server sits in recv(), a server that greets late, and one that works for as long as
+/// its client waits, which asks again at once; says their ports.
+const TURNS: &str = "
+import socket, threading, time
+def serve(work):
+    listener = socket.create_server(('127.0.0.1', 0))
+    threading.Thread(target=lambda: work(listener.accept()[0]), daemon=True).start()
+    return socket.create_connection(listener.getsockname()), listener.getsockname()[1]
+def take(c):
+    while c.recv(65536): pass
+def greet(c):
+    time.sleep(60); c.sendall(b'220 ready')
+def answer(c):
+    while c.recv(100):
+        time.sleep(0.2); c.sendall(b'a' * 100)
+def upload(c):
+    while True:
+        c.sendall(b'x' * 10000); time.sleep(0.4)
+def ask(c):
+    while True:
+        c.sendall(b'r' * 100); c.recv(100)
+ports = []
+for server, client in ((take, upload), (greet, lambda c: c.recv(9)), (answer, ask)):
+    c, port = serve(server)
+    threading.Thread(target=client, args=[c], daemon=True).start()
+    ports.append(str(port))
+print(*ports, flush=True)
+input()
+";
+
+/// At both ends it is the same end's turn.
+#[test]
+fn a_pause_is_of_the_end_that_the_other_waits_for() {
+    let program = Program::start(TURNS);
+    let turns: [&[&str]; 3] = [&["sender_pause", "client_think"], &["server_think"], &["server_think"]];
+    for ((port, causes), end) in program.1.split(' ').zip(turns).zip(["client", "server", "server"]) {
+        let document = json(&watch(&["--once", "--json", "--sampled", "--interval", "2s", "--port", port]));
+        let rows = document["connections"].as_array().unwrap();
+        assert_eq!(rows.len(), 2, "{document:#}");
+        for row in rows {
+            let parts = row["interval"].as_array().unwrap();
+            let time = |p: &Value| p["time_ns"].as_f64().unwrap();
+            let all: f64 = parts.iter().map(time).sum();
+            let its = |p: &&Value| causes.iter().any(|c| p["cause"] == *c) && p["side"] == end;
+            let those: f64 = parts.iter().filter(its).map(time).sum();
+            assert!(those > 0.75 * all, "{causes:?} at {end}: {row:#}");
+        }
+    }
+}
 
 /// Of a connection for a few requests each, those that are over by the end of the interval count as well.
 #[test]

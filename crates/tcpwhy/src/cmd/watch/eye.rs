@@ -221,6 +221,7 @@ impl Eye {
     fn look(&mut self) -> Result<(), LiveError> {
         let (began, used) = (Instant::now(), processor_time());
         let rationed = self.rounds.look(&mut self.sockets)?;
+        self.table.readers(&self.threads.reading(self.table.quiet()));
         self.table.feed(&self.sockets, self.now());
         #[cfg(feature = "bpf")]
         self.listen_as_wanted(began - self.looked);
