@@ -125,11 +125,19 @@ struct Reader {
     file: u64,
 }
 
+/// A call that a thread sleeps in. A loop makes the same call again and again: by how often it was woken they are told apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Inside {
+    text: String,
+    inode: u32,
+    woken: Option<u64>,
+}
+
 /// Threads as they were at the last look.
 #[derive(Debug, Default)]
 pub struct Threads {
-    /// By thread: the text of its call, which is the same as long as it is inside, and the first time of that.
-    seen: HashMap<u32, (String, Nanos)>,
+    /// By thread: where it is, which is the same as long as it is inside, and the first time of that.
+    seen: HashMap<u32, (Inside, Nanos)>,
     /// Who was seen to read, by the socket's inode.
     readers: HashMap<u32, Reader>,
     /// Where among them to go on asking.
@@ -168,9 +176,11 @@ impl Threads {
                 let Some((call, file)) = call_of(&text) else { continue };
                 let target = fs::read_link(folder.join("fd").join(file.to_string()));
                 let Some(inode) = target.ok().and_then(|t| socket_of(t.to_str()?)) else { continue };
+                let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
+                let inside = Inside { text, inode, woken: woken(&status) };
                 let since =
-                    before.remove(&tid).filter(|(old, _)| *old == text).map_or(time, |(_, since)| since);
-                self.seen.insert(tid, (text, since));
+                    before.remove(&tid).filter(|(old, _)| *old == inside).map_or(time, |(_, since)| since);
+                self.seen.insert(tid, (inside, since));
                 if call == Call::Receive {
                     self.readers.insert(inode, Reader { pid, tid, file });
                 }
@@ -209,6 +219,11 @@ fn call_of(text: &str) -> Option<(Call, u64)> {
     Some((call, file))
 }
 
+/// How often a thread has gone to sleep, of `/proc/PID/task/TID/status`.
+fn woken(status: &str) -> Option<u64> {
+    status.lines().find_map(|l| l.strip_prefix("voluntary_ctxt_switches:"))?.trim().parse().ok()
+}
+
 /// The control groups of a process, one for each hierarchy: `/system.slice/nginx.service`.
 pub fn control_groups(pid: u32) -> Vec<String> {
     let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
@@ -223,9 +238,11 @@ fn socket_of(target: &str) -> Option<u32> {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
-    use std::io::Read as _;
+    use std::io::{Read as _, Write as _};
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::AsRawFd as _;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
     use std::time::{Duration, Instant};
 
     #[test]
@@ -233,8 +250,47 @@ mod tests {
         for text in ["running", "-1 0x7ffe 0x7f00", "", "45", "45 3 4", "999999 0x1", "45 0x"] {
             assert_eq!(call_of(text), None, "{text}");
         }
+        assert_eq!(
+            woken("Name:\tx\nvoluntary_ctxt_switches:\t45\nnonvoluntary_ctxt_switches:\t7\n"),
+            Some(45)
+        );
+        assert_eq!((woken("nonvoluntary_ctxt_switches:\t7\n"), woken("")), (None, None));
         assert_eq!(socket_of("socket:[77]"), Some(77));
         assert_eq!((socket_of("pipe:[77]"), socket_of("socket:[]")), (None, None));
+    }
+
+    /// A loop that reads into the same place makes the same call each time.
+    #[test]
+    fn a_call_that_returns_is_not_the_one_before() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut reader = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut writer, _) = listener.accept().unwrap();
+        let link = fs::read_link(format!("/proc/self/fd/{}", reader.as_raw_fd())).unwrap();
+        let inode = socket_of(link.to_str().unwrap()).unwrap();
+        let read = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&read);
+        let reads = std::thread::spawn(move || {
+            let mut buffer = [0];
+            while reader.read(&mut buffer).unwrap() > 0 {
+                count.fetch_add(1, Relaxed);
+            }
+        });
+        let (mut threads, start, mut seen) = (Threads::default(), Instant::now(), 0);
+        while seen < 20 && threads.hidden == 0 {
+            let time = Nanos(start.elapsed().as_nanos().try_into().unwrap());
+            for w in threads.look([std::process::id()], time).iter().filter(|w| w.inode == inode) {
+                assert_eq!((w.call, w.waited), (Call::Receive, Nanos::ZERO));
+                seen += 1;
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "never seen");
+            let before = read.load(Relaxed);
+            writer.write_all(&[0]).unwrap();
+            while read.load(Relaxed) == before {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        drop(writer);
+        reads.join().unwrap();
     }
 
     #[test]
