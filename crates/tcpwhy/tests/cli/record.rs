@@ -355,6 +355,38 @@ fn a_signal_saves_what_there_is() {
     assert!(explain(largest)["capture"]["packets"].as_u64() > Some(10));
 }
 
+/// The message names the file that could not be written, no file without a packet is left, and those before stay whole.
+#[test]
+fn a_full_disk_leaves_what_was_saved_before() {
+    let dir = Dir::new();
+    let file = dir.0.join("asked.pcapng");
+    let small = dir.0.join("small");
+    fs::create_dir(&small).unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=128k none {0}\n\
+         python3 -c \"$REQUESTS\" 1000000 1 >/dev/null 2>&1 & requests=$!\n\
+         env --default-signal=INT \"$0\" record -o {0}/asked.pcapng --ring 64kib 2>\"$1.said\" & record=$!\n\
+         n=0; until [ -e {0}/asked.pcapng ] || [ $((n += 1)) -ge 1200 ]; do sleep 0.05; done; sleep 1\n\
+         failed() {{ [ $(grep -c 'make room' \"$1.said\") -ge 3 ]; }}\n\
+         n=0; until failed \"$1\" || [ $((n += 1)) -ge 300 ]; do kill -USR1 $record; sleep 0.1; done\n\
+         kill -INT $record; wait $record; code=$?; kill $requests\n\
+         cp {0}/* $(dirname \"$1\"); cat \"$1.said\" >&2; exit $code",
+        small.display()
+    );
+    let Some(done) = apart(&script, &file) else { return };
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(3), "{said}");
+    let last = said.lines().last().unwrap();
+    assert!(last.contains("/asked-") && last.ends_with("what was saved before is whole"), "{said}");
+    let saved = fs::read_dir(&dir.0).unwrap().flatten().map(|f| f.path());
+    let saved: Vec<_> = saved.filter(|p| p.extension().is_some_and(|e| e == "pcapng")).collect();
+    // Whole ones, and one that the disk took a part of at most.
+    assert!((2..=6).contains(&saved.len()), "{saved:?}");
+    for path in saved {
+        assert!(explain(&path)["capture"]["packets"].as_u64() > Some(0), "{}: {said}", path.display());
+    }
+}
+
 /// Whoever ends it ends its command: that gets the signal, what was seen of it is saved, and where nothing is to be saved no empty file is left.
 #[test]
 fn a_command_is_ended_with_it() {

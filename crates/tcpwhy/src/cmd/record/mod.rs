@@ -88,8 +88,8 @@ pub(crate) fn run(args: &Record) -> anyhow::Result<Exit> {
             if ended.is_err() && fs::metadata(&args.output).is_ok_and(|file| file.len() == 0) {
                 drop_empty(args, own);
             }
-            let ended = ended.with_context(unwritable)?;
-            return Ok(end_ring(args, own, &ring, &source.counts, ended));
+            // It says itself which file could not be written.
+            return Ok(end_ring(args, own, &ring, &source.counts, ended?));
         }
         Err(e) if ended.is_ok() => return Err(e).with_context(unwritable),
         Err(_) => 0,
@@ -133,7 +133,7 @@ fn end_ring(args: &Record, own: bool, ring: &Ring, counts: &Counts, ended: End) 
 fn save(args: &Record, source: &Source<'_>, out: &mut Writer<To>, why: &str) -> io::Result<()> {
     let To::Ring(ring) = out.out() else { return Ok(()) };
     let first = ring.since().map(|since| source.open_sockets(since)).unwrap_or_default();
-    let (path, size) = ring.save(&args.output, &first)?;
+    let (path, size) = ring.save(&args.output, &first).map_err(|e| io::Error::new(e.kind(), e))?;
     let file = shown::argument(path.as_os_str());
     say(&format!("{why}: {file} ({} KB): tcpwhy explain {file}", size.div_ceil(1000)));
     Ok(())
@@ -203,7 +203,7 @@ fn record(
         if asked.is_some_and(|asked| asked.swap(false, Relaxed)) {
             // The ring is still there, and may be asked for again.
             if let Err(e) = save(args, source, out, "asked for") {
-                say(&format!("{}: {e}; make room and ask again", shown::argument(args.output.as_os_str())));
+                say(&format!("{e}; make room and ask again"));
             }
         }
         let oldest = if let To::Ring(ring) = out.out() { ring.left_until() } else { None };

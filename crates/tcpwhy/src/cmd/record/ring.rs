@@ -2,7 +2,8 @@
 
 use super::tape::Tape;
 use std::collections::VecDeque;
-use std::fs::File;
+use std::fmt;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tcpwhy_base::Nanos;
@@ -52,9 +53,41 @@ pub(super) struct Ring {
     most: usize,
     /// Something has left it.
     full: bool,
-    /// How many times it was saved.
+    /// How many files there are that hold some of it.
     pub(super) saved: u32,
 }
+
+/// It could not be saved whole.
+#[derive(Debug)]
+pub(super) struct Unsaved {
+    path: PathBuf,
+    /// Bytes of whole blocks in it; 0: there is no packet, and no such file.
+    kept: u64,
+    /// Files that were saved before.
+    before: u32,
+    why: io::Error,
+}
+
+impl Unsaved {
+    pub(super) fn kind(&self) -> io::ErrorKind {
+        self.why.kind()
+    }
+}
+
+impl fmt::Display for Unsaved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot write {}: {}", self.path.display(), self.why)?;
+        if self.kept > 0 {
+            write!(f, "; its first {} KB were written and can be read", self.kept.div_ceil(1000))?;
+        }
+        if self.before > 0 {
+            f.write_str("; what was saved before is whole")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Unsaved {}
 
 impl Ring {
     /// Of at most so many bytes.
@@ -107,31 +140,46 @@ impl Ring {
         i64::try_from(time).ok().map(Nanos)
     }
 
-    /// Writes what there is, behind `first`, into the next file: whole blocks, as many as the disk takes. Gives its name and size.
-    pub(super) fn save(&mut self, path: &Path, first: &[u8]) -> io::Result<(PathBuf, u64)> {
-        let (path, mut tape) = self.next_file(path)?;
+    /// Writes what there is, behind `first`, into the next file: whole blocks, as many as the disk takes. Gives its name and size. A file
+    /// that got no packet is not left.
+    pub(super) fn save(&mut self, path: &Path, first: &[u8]) -> Result<(PathBuf, u64), Unsaved> {
+        let before = self.saved;
+        let (path, mut tape) =
+            self.next_file(path).map_err(|(path, why)| Unsaved { path, kept: 0, before, why })?;
         let blocks = self.blocks.all.iter().chain(&self.behind.all).map(|b| &**b);
-        for block in [self.head.as_slice(), first].into_iter().chain(blocks) {
-            tape.write_all(block)?;
+        let mut all = [self.head.as_slice(), first].into_iter().chain(blocks);
+        let written = all.try_for_each(|block| tape.write_all(block)).and_then(|()| tape.flush());
+        if let Err(why) = written {
+            let mut kept = tape.len();
+            if kept > (self.head.len() + first.len()) as u64 {
+                self.saved += 1;
+            } else {
+                kept = 0;
+                // The first one has stood there from the start.
+                let _ = if before == 0 { tape.clear() } else { fs::remove_file(&path) };
+            }
+            return Err(Unsaved { path, kept, before, why });
         }
-        tape.flush()?;
         self.saved += 1;
         Ok((path, tape.len()))
     }
 
     /// The file that was asked for, then new ones: those of an earlier recording stay.
-    fn next_file(&self, path: &Path) -> io::Result<(PathBuf, Tape)> {
+    fn next_file(&self, path: &Path) -> Result<(PathBuf, Tape), (PathBuf, io::Error)> {
         if self.saved == 0 {
-            return Ok((path.into(), Tape::open(path)?));
+            return match Tape::open(path) {
+                Ok(tape) => Ok((path.into(), tape)),
+                Err(e) => Err((path.into(), e)),
+            };
         }
         let mut number = self.saved;
         loop {
-            number = number.checked_add(1).ok_or(io::ErrorKind::AlreadyExists)?;
+            number = number.saturating_add(1);
             let path = numbered(path, number);
             match File::create_new(&path) {
                 Ok(file) => return Ok((path, Tape::of(file))),
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(e),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists && number < u32::MAX => {}
+                Err(e) => return Err((path, e)),
             }
         }
     }

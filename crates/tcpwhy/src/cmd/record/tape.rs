@@ -37,6 +37,12 @@ impl Tape {
         self.written
     }
 
+    /// Nothing of it stays.
+    pub(super) fn clear(&mut self) -> io::Result<()> {
+        (self.waiting, self.ends, self.written) = (Vec::new(), Vec::new(), 0);
+        self.file.set_len(0)
+    }
+
     /// Writes as much as the disk takes; after a failure the file ends with a whole block.
     fn give(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.untouched) && self.file.metadata()?.is_file() {
