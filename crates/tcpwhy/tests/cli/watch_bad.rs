@@ -218,3 +218,31 @@ fn a_namespace_that_is_none_is_told_with_what_to_name() {
         );
     }
 }
+
+/// A process that its user may not look into, and a control group of such ones: that is why nothing is listed.
+#[test]
+fn sockets_that_only_root_can_see_are_said_to_be() {
+    let own = std::process::id().to_string();
+    let group = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+    let group = group.lines().find_map(|l| Some(l.splitn(3, ':').nth(2)?.to_owned())).unwrap();
+    // What the test itself is built into may be for its user alone.
+    let copy = std::env::temp_dir().join(format!("tcpwhy-other-{own}"));
+    std::fs::copy(BIN, &copy).unwrap();
+    let mut said = Vec::new();
+    for chosen in [["--pid", &own], ["--cgroup", &group]] {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy);
+        let done = command.args(["watch", "--once", "--interval", "200ms"]).args(chosen).output().unwrap();
+        said.push((done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned()));
+    }
+    std::fs::remove_file(&copy).unwrap();
+    if let Some((_, why)) = said.iter().find(|(code, _)| *code != Some(0)) {
+        crate::skips::skip("watch: another user", why, env!("CARGO_TARGET_TMPDIR"));
+        return;
+    }
+    let wanted =
+        [format!("the sockets of process {own} can be seen by root alone"), "the sockets of ".into()];
+    for ((_, said), words) in said.iter().zip(wanted) {
+        assert!(said.contains(&words) && said.contains("sudo") && said.contains("--port"), "{said}");
+    }
+}

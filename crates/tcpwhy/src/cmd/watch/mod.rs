@@ -18,9 +18,9 @@ use eye::Eye;
 use metrics::Metrics;
 use scrape::Scrape;
 use std::fs;
-use std::io::Write as _;
 #[cfg(feature = "tui")]
-use std::io::{self, IsTerminal as _};
+use std::io::IsTerminal as _;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 #[cfg(feature = "parquet")]
@@ -43,11 +43,8 @@ pub(crate) fn run(args: &Watch) -> anyhow::Result<Exit> {
     let keeps = tables.is_some() || args.metrics.is_some();
     #[cfg(not(feature = "parquet"))]
     let keeps = args.metrics.is_some();
-    if let Some(pid) = args.pid.filter(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-        say(&format!("there is no process {pid} now: nothing is listed until there is one"));
-    }
-    if let Some(group) = args.cgroup.as_ref().filter(|group| !is_anywhere(group)) {
-        say(&format!("no process is in a control group {group} now: nothing is listed until there is one"));
+    if let Some(why) = nobody(args) {
+        say(&why);
     }
     let mut eye = Eye::open(args.netns.as_deref(), args.sampled)?;
     #[cfg(feature = "bpf")]
@@ -210,11 +207,41 @@ fn is_whose(args: &Watch, process: Option<&Process>) -> bool {
         })
 }
 
-/// Whether a process of this host is in that control group.
-fn is_anywhere(group: &str) -> bool {
+/// Why nothing, or not all, is to be seen of the processes that were asked for.
+fn nobody(args: &Watch) -> Option<String> {
+    if let Some(pid) = args.pid {
+        if !Path::new(&format!("/proc/{pid}")).exists() {
+            return Some(format!("there is no process {pid} now: nothing is listed until there is one"));
+        }
+        let hidden = is_hidden(pid).then(|| format!("the sockets of process {pid}"));
+        return hidden.map(|what| for_root(&what));
+    }
+    let group = args.cgroup.as_ref()?;
+    let (all, hidden) = count_in(group);
+    match (all, hidden) {
+        (0, _) => Some(format!(
+            "no process is in a control group {group} now: nothing is listed until there is one"
+        )),
+        (_, 0) => None,
+        _ => Some(for_root(&format!("the sockets of {hidden} of {} in {group}", count(all, "process")))),
+    }
+}
+
+fn for_root(what: &str) -> String {
+    format!("{what} can be seen by root alone (CAP_SYS_PTRACE): sudo tcpwhy watch, or choose by --port")
+}
+
+/// Whether this user may not see which sockets a process has.
+fn is_hidden(pid: u32) -> bool {
+    fs::read_dir(format!("/proc/{pid}/fd")).is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
+}
+
+/// How many processes of this host are in that control group, and of how many of them the sockets are hidden.
+fn count_in(group: &str) -> (u64, u64) {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.any(|pid| control_groups(pid).iter().any(|of| is_below(of, group)))
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let those = pids.filter(|&pid| control_groups(pid).iter().any(|of| is_below(of, group)));
+    those.fold((0, 0), |(all, hidden), pid| (all + 1, hidden + u64::from(is_hidden(pid))))
 }
 
 /// Whether a control group is `wanted` or below it; that may be a path below `/sys/fs/cgroup`, where hierarchies of the first
