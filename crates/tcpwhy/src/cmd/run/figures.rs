@@ -115,13 +115,18 @@ pub(super) fn earlier(path: &Path) -> anyhow::Result<Run> {
     document.run.ok_or_else(|| anyhow::anyhow!("{name} has no run: tcpwhy run --json -o {name} writes one"))
 }
 
+/// The middle one; of an even number the mean of the two in the middle.
+pub(super) fn median(durations: impl Iterator<Item = i64>) -> Nanos {
+    let mut all: Vec<i64> = durations.collect();
+    all.sort_unstable();
+    let at = |n: usize| all.get(n).copied().unwrap_or(0);
+    let (below, above) = (at(all.len().saturating_sub(1) / 2), at(all.len() / 2));
+    Nanos(below.midpoint(above))
+}
+
 /// Before beside now, a line each for what differs.
 pub(super) fn compared(old: &Run, now: &Run) -> Vec<String> {
-    let median = |run: &Run| {
-        let mut all: Vec<i64> = run.runs.iter().map(|r| r.duration_ns).collect();
-        all.sort_unstable();
-        Nanos(all.get(all.len() / 2).copied().unwrap_or(0))
-    };
+    let median = |run: &Run| median(run.runs.iter().map(|r| r.duration_ns));
     let mut lines = vec![format!("compared: {} before, {} now", median(old), median(now))];
     let mut figure = |what: &str, old: u64, now: u64| {
         if old != now {
@@ -150,6 +155,13 @@ pub(super) fn compared(old: &Run, now: &Run) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_median_of_an_even_number_is_between_the_two_in_the_middle() {
+        let median = |all: &[i64]| median(all.iter().copied()).0;
+        assert_eq!((median(&[]), median(&[7]), median(&[9, 1])), (0, 7, 5));
+        assert_eq!((median(&[30, 10, 20]), median(&[40, 10, 30, 21])), (20, 25));
+    }
 
     #[test]
     fn a_tenth_and_one_may_be_chance() {

@@ -2,6 +2,7 @@
 
 use super::About;
 use super::end::End;
+use super::figures::median;
 use crate::args::run::Run;
 use tcpwhy_base::{Cause, Nanos};
 use tcpwhy_lab::own::{Ended, Report};
@@ -71,9 +72,7 @@ fn stalls(analysis: &Analysis) -> Nanos {
 fn at_a_distance(far: &Distance, report: &Report, stalls: Nanos) -> Vec<String> {
     let between =
         |least: String, most: String| if least == most { least } else { format!("{least} to {most}") };
-    let mut durations: Vec<i64> = report.runs.iter().map(|e| e.duration_ns).collect();
-    durations.sort_unstable();
-    let now = Nanos(durations.get(durations.len() / 2).copied().unwrap_or(0));
+    let now = median(report.runs.iter().map(|e| e.duration_ns));
     let runs = i64::try_from(report.runs.len()).unwrap_or(1).max(1);
     let costs = far.costs.iter().map(|cost| {
         let time = |more: Nanos| (now + more.part(runs)).to_string();
@@ -165,15 +164,14 @@ fn the_end(args: &Run, report: &Report, code: u8) -> String {
         [] => "was not run".to_owned(),
         [one] => format!("{} after {}{forced}", how(one), Nanos(one.duration_ns)),
         many => {
-            let mut times: Vec<i64> = many.iter().map(|e| e.duration_ns).collect();
-            times.sort_unstable();
+            let times = || many.iter().map(|e| e.duration_ns);
             let last = many.last().map(how).unwrap_or_default();
             format!(
                 "{last}{forced}; {} runs took {} to {}, median {}",
                 many.len(),
-                Nanos(times[0]),
-                Nanos(times[times.len() - 1]),
-                Nanos(times[times.len() / 2])
+                Nanos(times().min().unwrap_or(0)),
+                Nanos(times().max().unwrap_or(0)),
+                median(times())
             )
         }
     };
