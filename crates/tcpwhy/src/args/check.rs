@@ -1,7 +1,10 @@
 //! `tcpwhy check`.
 
 use crate::units;
-use clap::{Args, ValueHint};
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, Args, Command, ValueHint};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use tcpwhy_base::Nanos;
 use tcpwhy_live::check::IDS;
@@ -21,13 +24,13 @@ pub(crate) struct Check {
     pub(crate) netns: Option<PathBuf>,
 
     /// Faults that are known: ID, or ID@SUBJECT for that of one listener, connection or destination
-    #[arg(long, value_name = "ID[,ID]", value_delimiter = ',', value_parser = known, help_heading = "Questions")]
+    #[arg(long, value_name = "ID[,ID]", value_delimiter = ',', value_parser = Faults(known), hide_possible_values = true, help_heading = "Questions")]
     pub(crate) acknowledge: Vec<Known>,
     /// The same from a file, one a line; what stands behind # is why
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Questions")]
     pub(crate) acknowledged: Option<PathBuf>,
     /// End with code 4 if there is such a fault that is not acknowledged: ID, or any
-    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = id_or_any, help_heading = "Questions")]
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = Faults(id_or_any), hide_possible_values = true, help_heading = "Questions")]
     pub(crate) fail_if: Vec<String>,
 
     /// One JSON document (docs/schema/check-1.json)
@@ -36,6 +39,29 @@ pub(crate) struct Check {
     /// All fixes, and what cannot be seen
     #[arg(short, long, help_heading = "Output")]
     pub(crate) verbose: bool,
+}
+
+/// Faults as arguments, and shells complete their ids.
+#[derive(Clone, Copy)]
+struct Faults<T>(fn(&str) -> Result<T, String>);
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Faults<T> {
+    type Value = T;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<T, clap::Error> {
+        let text = value.to_string_lossy();
+        self.0(&text).map_err(|why| {
+            let place = arg.map_or(String::new(), |a| format!(" for '{a}'"));
+            let message = format!("invalid value '{text}'{place}: {why}");
+            command.clone().error(ErrorKind::ValueValidation, message)
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        // `any` is no fault that is known of.
+        let all = IDS.iter().copied().chain(["any"]).filter(|id| self.0(id).is_ok());
+        Some(Box::new(all.map(PossibleValue::new)))
+    }
 }
 
 /// A fault that somebody knows of.

@@ -81,6 +81,20 @@ fn what_was_mistyped_is_offered() {
 }
 
 /// Shells complete causes, and the options of explain without that word.
+/// Those of faults that are not said to be known may be any.
+#[test]
+fn completions_know_faults() {
+    let script = tcpwhy(&["completions", "bash"]).out;
+    let lines: Vec<&str> = script.lines().map(str::trim).collect();
+    let after = |option: &str| {
+        let mut pairs = lines.windows(2).filter(|pair| pair[0] == option).map(|pair| pair[1]);
+        pairs.find(|words| words.contains("listener-behind")).unwrap_or_else(|| panic!("{option}: {script}"))
+    };
+    let (fails, known) = (after("--fail-if)"), after("--acknowledge)"));
+    assert!(fails.contains("listener-behind") && fails.contains(" any\""), "{fails}");
+    assert!(known.contains("listener-behind") && !known.contains(" any\""), "{known}");
+}
+
 #[test]
 fn completions_know_causes_and_the_short_form() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
