@@ -23,11 +23,21 @@ const REST_TIME: Duration = Duration::from_secs(1);
 pub(crate) struct Wire {
     stream: TcpStream,
     until: Instant,
+    /// Of an answer to HEAD, so much of the end of its headers as has been written; None: all of it is wanted.
+    ending: Option<usize>,
 }
+
+/// Behind the headers.
+const END: &[u8] = b"\r\n\r\n";
 
 impl Wire {
     pub(crate) fn new(stream: &TcpStream) -> io::Result<Wire> {
-        Ok(Wire { stream: stream.try_clone()?, until: Instant::now() + ANSWER_TIME })
+        Ok(Wire { stream: stream.try_clone()?, until: Instant::now() + ANSWER_TIME, ending: None })
+    }
+
+    /// What is written goes as far as the end of the headers: the answer to HEAD (RFC 9110, 9.3.2).
+    pub(crate) fn only_head(&mut self) {
+        self.ending = Some(0);
     }
 
     /// Another deadline, from now.
@@ -60,16 +70,36 @@ impl Read for Wire {
 impl Write for Wire {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.stream.set_write_timeout(self.left()?)?;
-        self.stream.write(bytes)
+        let Some(ending) = self.ending else { return self.stream.write(bytes) };
+        let (len, _) = until_end(ending, bytes);
+        let Some(head) = bytes.get(..len).filter(|head| !head.is_empty()) else { return Ok(bytes.len()) };
+        let n = self.stream.write(head)?;
+        self.ending = Some(until_end(ending, head.get(..n).unwrap_or_default()).1);
+        Ok(n)
     }
+
     fn flush(&mut self) -> io::Result<()> {
         self.stream.flush()
     }
 }
 
+/// How many of these bytes belong to the headers, of whose end so much stands before them, and how much of it stands behind.
+fn until_end(mut ending: usize, bytes: &[u8]) -> (usize, usize) {
+    let mut len = 0;
+    for byte in bytes {
+        let Some(expected) = END.get(ending) else { break };
+        ending = if byte == expected { ending + 1 } else { usize::from(*byte == b'\r') };
+        len += 1;
+    }
+    (len, ending)
+}
+
 /// A request; its body is still on the wire.
 pub(crate) struct Request {
+    /// GET of a HEAD, too.
     pub(crate) method: String,
+    /// It was HEAD.
+    pub(crate) only_head: bool,
     pub(crate) path: String,
     pub(crate) query: HashMap<String, String>,
     headers: HashMap<String, String>,
@@ -103,6 +133,8 @@ impl Request {
             return Err(400);
         }
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let only_head = method == "HEAD";
+        let method = if only_head { "GET" } else { method };
         let (method, path) = (method.to_owned(), decoded(path).ok_or(400u16)?);
         let pairs = query.split('&').filter(|p| !p.is_empty()).map(|p| p.split_once('=').unwrap_or((p, "")));
         let query: Option<HashMap<_, _>> =
@@ -126,7 +158,7 @@ impl Request {
             }
         }
         body.get_mut().within(ANSWER_TIME);
-        Ok(Some(Request { method, path, query, headers, body }))
+        Ok(Some(Request { method, only_head, path, query, headers, body }))
     }
 
     /// The length of the body; nothing if it is not said as a plain number (RFC 9110, section 8.6).
@@ -258,6 +290,18 @@ mod tests {
         let mut out = Vec::new();
         head(&mut out, 303, "text/plain", &[("Location", "/")]).unwrap();
         assert!(String::from_utf8(out).unwrap().ends_with("\r\nLocation: /\r\n\r\n"));
+    }
+
+    /// However the bytes are cut.
+    #[test]
+    fn an_answer_to_head_ends_with_its_headers() {
+        let answer = b"HTTP/1.1 200 OK\r\nA: \rb\r\n\r\nbody\r\n\r\n";
+        let head = answer.len() - 8;
+        for cut in 0..answer.len() {
+            let (first, ending) = until_end(0, &answer[..cut]);
+            let (second, _) = until_end(ending, &answer[cut..]);
+            assert_eq!(first + second, head, "{cut}");
+        }
     }
 
     #[test]

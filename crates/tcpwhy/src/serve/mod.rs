@@ -187,6 +187,9 @@ impl Shared {
                 return Ok(());
             }
         };
+        if request.only_head {
+            wire.only_head();
+        }
         let is_stream = (request.method.as_str(), request.path.as_str()) == ("GET", "/api/events");
         let place = || if is_stream { self.door.stream() } else { self.door.answer() };
         match self.access.judge(&request, stream.peer_addr()?.ip()) {
@@ -223,10 +226,13 @@ impl Shared {
             ("GET", "/api/packets") => self.packets(&mut out, request)?,
             ("GET", "/api/list") => json(&mut out, &self.list(&self.folder.look()))?,
             ("GET", "/api/lab") => json(&mut out, &self.results.list(&self.folder.look()))?,
+            ("GET", "/api/events") if request.only_head => {
+                http::head(&mut out, 200, "text/event-stream", &[])?
+            }
             ("GET", "/api/events") => self.events(&mut out)?,
             ("POST", "/api/upload") => self.upload(&mut out, request)?,
             ("GET" | "POST", _) => http::say(&mut out, 404, "there is nothing here: the captures are at /")?,
-            _ => http::say(&mut out, 405, "only GET and POST are understood")?,
+            _ => http::say(&mut out, 405, "only GET, HEAD and POST are understood")?,
         }
         out.flush()
     }

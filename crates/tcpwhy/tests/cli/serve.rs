@@ -246,6 +246,37 @@ fn a_request_has_a_deadline() {
     assert!(took > Duration::from_secs(4) && took < Duration::from_secs(15), "{took:?}");
 }
 
+/// The headers of what GET gives, and nothing behind them; also of the stream of events, which has no end.
+#[test]
+fn head_is_get_without_a_body() {
+    let dir = served();
+    let server = Server::start(&dir, &[]);
+    let cookie = server.cookie();
+    for (target, status) in
+        [("/", 200), ("/view?name=a.pcap", 200), ("/api/list", 200), ("/api/events", 200), ("/x", 404)]
+    {
+        let request = format!("HEAD {target} HTTP/1.1\r\nHost: {}\r\n{cookie}\r\n", server.address);
+        let answer = server.send(request.as_bytes());
+        is(&answer, status);
+        assert!(
+            answer.ends_with("\r\n\r\n") && answer.matches("\r\n\r\n").count() == 1,
+            "{target}: {answer:.500}"
+        );
+        if target != "/api/events" {
+            let whole = server.get(target, &cookie);
+            let (head, body) = whole.split_once("\r\n\r\n").unwrap();
+            // Each page has a number of its own there.
+            let headers = |text: &str| -> Vec<String> {
+                let all = text.trim_end().lines().filter(|l| !l.contains("nonce-"));
+                all.map(str::to_owned).collect()
+            };
+            assert_eq!((headers(head), body.is_empty()), (headers(&answer), false), "{target}");
+        }
+    }
+    let refused = format!("PUT / HTTP/1.1\r\nHost: {}\r\n{cookie}\r\n", server.address);
+    is(&server.send(refused.as_bytes()), 405);
+}
+
 /// A page is made once, however many ask for it, and memory does not grow with them.
 #[test]
 fn views_at_once_are_bounded() {

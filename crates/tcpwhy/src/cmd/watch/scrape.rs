@@ -80,13 +80,18 @@ fn answer(stream: &TcpStream, own: IpAddr, text: &str) -> io::Result<()> {
         Ok(Some(request)) if !is_meant(request.header("host"), own) => {
             http::say(&mut wire, 403, "this address has another name")?;
         }
+        Ok(Some(request)) if request.only_head => {
+            wire.only_head();
+            let status = if request.path == "/metrics" { 200 } else { 404 };
+            http::head(&mut wire, status, KIND, &[])?;
+        }
         Ok(Some(request)) => match (request.method.as_str(), request.path.as_str()) {
             ("GET", "/metrics") => {
                 http::head(&mut wire, 200, KIND, &[])?;
                 wire.write_all(text.as_bytes())?;
             }
             ("GET", _) => http::say(&mut wire, 404, "there is nothing here: the metrics are at /metrics")?,
-            _ => http::say(&mut wire, 405, "only GET is understood")?,
+            _ => http::say(&mut wire, 405, "only GET and HEAD are understood")?,
         },
         Err(status) => http::say(&mut wire, status, "this is no request that tcpwhy understands")?,
     }
