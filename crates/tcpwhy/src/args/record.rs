@@ -18,7 +18,7 @@ pub(crate) struct Record {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
     /// End after so long (60s, 5m) [default: at ^C, or when COMMAND ends]
-    #[arg(long = "for", value_name = "TIME", value_parser = units::duration, conflicts_with = "command")]
+    #[arg(long = "for", value_name = "TIME", value_parser = time, conflicts_with = "command")]
     pub(crate) time: Option<Nanos>,
     /// Keep the last SIZE only, in memory (64mb), and write FILE when that is wanted: by --when, at SIGUSR1 (each time another file), at
     /// the end
@@ -39,6 +39,14 @@ pub(crate) struct Record {
     /// Record while this runs
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
+}
+
+/// How long to record.
+fn time(text: &str) -> Result<Nanos, String> {
+    match units::duration(text)? {
+        Nanos::ZERO => Err("nothing passes in no time; a minute is --for 60s".into()),
+        time => Ok(time),
+    }
 }
 
 /// `exchange>200ms`, and the time.

@@ -462,6 +462,7 @@ fn mistakes_are_told() {
         (&["record"][..], "--output"),
         (&["record", "-o", "-", "--for", "1s"], "name a file"),
         (&["record", "-o", "x", "--for", "1s", "--", "true"], "cannot be used with"),
+        (&["record", "-o", "x", "--for", "0s"], "nothing passes in no time"),
         (&["record", "-o", "x", "prot 80"], "prot"),
         (&["record", "-o", "x", "--when", "exchange>1s"], "--ring"),
         (&["record", "-o", "x", "--ring", "1kb"], "64kb or more"),
