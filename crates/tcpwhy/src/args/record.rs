@@ -31,7 +31,7 @@ pub(crate) struct Record {
     #[arg(long)]
     pub(crate) payload: bool,
     /// Of another network namespace: a file such as /proc/PID/ns/net or /run/netns/NAME
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "command")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) netns: Option<PathBuf>,
     /// Only these packets, in the words of tcpdump: host 10.0.0.1 and port 443
     #[arg(value_name = "FILTER")]

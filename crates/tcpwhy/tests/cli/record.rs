@@ -463,6 +463,11 @@ fn mistakes_are_told() {
         (&["record", "-o", "-", "--for", "1s"], "name a file"),
         (&["record", "-o", "x", "--for", "1s", "--", "true"], "cannot be used with"),
         (&["record", "-o", "x", "--for", "0s"], "nothing passes in no time"),
+        (&["record", "-o", "x", "--netns", "/run/netns/a", "--", "true"], "ip netns exec a tcpwhy record"),
+        (
+            &["record", "-o", "x", "--netns", "/proc/1/ns/net", "--", "true"],
+            "nsenter --net=/proc/1/ns/net tcpwhy",
+        ),
         (&["record", "-o", "x", "prot 80"], "prot"),
         (&["record", "-o", "x", "--when", "exchange>1s"], "--ring"),
         (&["record", "-o", "x", "--ring", "1kb"], "64kb or more"),

@@ -17,6 +17,7 @@ use source::{Counts, Source};
 use std::fs;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -43,6 +44,9 @@ enum End {
 pub(crate) fn run(args: &Record) -> anyhow::Result<Exit> {
     if args.output.as_os_str() == "-" {
         bail!(Usage("-o -: name a file; `tcpwhy explain` reads it".into()));
+    }
+    if let Some(file) = args.netns.as_deref().filter(|_| !args.command.is_empty()) {
+        bail!(Usage(inside(file)));
     }
     let filter = Filter::parse(&args.filter.join(" ")).map_err(|e| Usage(format!("FILTER: {e}")))?;
     let filter = (!args.filter.is_empty()).then_some(&filter);
@@ -98,6 +102,19 @@ pub(crate) fn run(args: &Record) -> anyhow::Result<Exit> {
         ended.with_context(|| format!("{}; what was written until then can be read", unwritable()))?;
     say_counts(args, &source.counts, size);
     Ok(exit_of(args, ended))
+}
+
+/// A command runs where `record` does: how to start both in a namespace.
+fn inside(netns: &Path) -> String {
+    let names = [Path::new("/run/netns"), Path::new("/var/run/netns")];
+    let name = netns.file_name().filter(|_| netns.parent().is_some_and(|folder| names.contains(&folder)));
+    let enter = match name {
+        Some(name) => format!("ip netns exec {}", shown::argument(name)),
+        None => format!("nsenter --net={}", shown::argument(netns.as_os_str())),
+    };
+    format!(
+        "--netns with a command: it would run here, not there; start both there: {enter} tcpwhy record -o FILE -- COMMAND"
+    )
 }
 
 fn exit_of(args: &Record, ended: End) -> Exit {
