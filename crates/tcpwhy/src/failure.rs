@@ -1,6 +1,7 @@
 //! How the program ends, and the one place that prints what went wrong.
 
 use crate::shown;
+use clap::error::{ContextKind, ContextValue};
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -103,8 +104,20 @@ fn in_line(message: &str) -> String {
     })
 }
 
+/// What is said of `-i`, which whoever knows tcpdump looks for.
+fn of_devices(e: &clap::Error) -> Option<&'static str> {
+    let Some(ContextValue::String(option)) = e.get(ContextKind::InvalidArg) else { return None };
+    let asks = ["-i", "--interface"].contains(&option.as_str());
+    (asks && std::env::args_os().nth(1).is_some_and(|command| command == "record"))
+        .then_some("record has no -i: all devices are recorded, always; choose packets by FILTER (host 10.0.0.1 and port 443)")
+}
+
 /// What is printed instead of a command: help, the version, or what is wrong with the arguments.
 pub(crate) fn instead(e: &clap::Error) -> Exit {
+    if let Some(why) = of_devices(e) {
+        say(why);
+        return Exit::Usage;
+    }
     if e.use_stderr() {
         // An argument may be a file that somebody else named: then without colours, which look like what it might hold.
         let typed = std::env::args_os();

@@ -468,6 +468,8 @@ fn mistakes_are_told() {
             &["record", "-o", "x", "--netns", "/proc/1/ns/net", "--", "true"],
             "nsenter --net=/proc/1/ns/net tcpwhy",
         ),
+        (&["record", "-o", "x", "-i", "eth0"], "all devices are recorded"),
+        (&["record", "-i", "any", "-o", "x", "port", "80"], "choose packets by FILTER"),
         (&["record", "-o", "x", "prot 80"], "prot"),
         (&["record", "-o", "x", "--when", "exchange>1s"], "--ring"),
         (&["record", "-o", "x", "--ring", "1kb"], "64kb or more"),
