@@ -85,7 +85,7 @@ TRIES = 3
 READY = 20
 # causes whose time the kernel counts by itself (tcp_chrono), and in which of its counts
 CHRONO = {'receive_window': 'window', 'slow_reader': 'window', 'send_buffer': 'buffer'}
-NOT_LOST = {'server_think', 'client_think'}
+NOT_LOST = {'server_think', 'client_think', 'sender_pause'}
 BEGIN, END = '<!-- scenarios:begin -->', '<!-- scenarios:end -->'
 ROWS = os.path.join(common.ROOT, 'docs', 'watch_scenarios.json')
 RIGHT, MISSED, CONTRADICTED = 'right', 'missed', 'contradicted'

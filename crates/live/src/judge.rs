@@ -199,30 +199,30 @@ impl Stretch<'_> {
             (true, false) => self.think(Where::Peer),
             (false, true) => self.think(Where::Here),
             _ if self.in_pieces => (Cause::Unexplained, Where::Here),
-            _ => self.think(self.turn(now)),
+            _ => self.turn(now).map_or((Cause::Unexplained, Where::Here), |at| self.think(at)),
         }
     }
 
-    /// Whose turn it is where nothing is under way: that of the end to which the last bytes came.
-    fn turn(&self, now: &Info) -> Where {
+    /// Whose turn it is where nothing is under way: that of the end to which the last bytes came. None: that does not show.
+    fn turn(&self, now: &Info) -> Option<Where> {
         let client = if self.here_is_client { Where::Here } else { Where::Peer };
         // The client's SYN counts as one byte.
         let spoke = now.bytes_acked > u64::from(self.here_is_client);
         match (now.bytes_received > 0, spoke) {
-            (false, false) => return client,
-            (true, false) => return Where::Here,
-            (false, true) => return Where::Peer,
+            (false, false) => return Some(client),
+            (true, false) => return Some(Where::Here),
+            (false, true) => return Some(Where::Peer),
             (true, true) => {}
         }
         match now.last_data_recv.cmp(&now.last_data_sent) {
-            Ordering::Less => Where::Here,
-            Ordering::Greater => Where::Peer,
-            // Within the same jiffy: an ACK that came later is one of what this end sent: the other's last bytes brought theirs with them.
-            // Who reads there is at something else.
-            Ordering::Equal if self.reads == Some(false) => Where::Here,
-            Ordering::Equal if now.last_ack_recv < now.last_data_recv => Where::Peer,
-            // An answer follows its request: the client has it, and has asked for nothing more.
-            Ordering::Equal => client,
+            Ordering::Less => Some(Where::Here),
+            Ordering::Greater => Some(Where::Peer),
+            // Within the same jiffy. Who reads here is at something else;
+            Ordering::Equal if self.reads == Some(false) => Some(Where::Here),
+            // an ACK that came later is one of what this end sent: the other's last bytes brought theirs with them.
+            Ordering::Equal if now.last_ack_recv < now.last_data_recv => Some(Where::Peer),
+            // A request and its answer, or an answer and the next request.
+            Ordering::Equal => None,
         }
     }
 
@@ -447,18 +447,19 @@ mod tests {
                 largest_window: 65_536,
                 largest_cwnd: 10,
             };
-            judge(&stretch)[0].at
+            let whose = &judge(&stretch)[0];
+            (whose.cause != Cause::Unexplained).then_some(whose.at)
         };
-        let (here, peer) = (Where::Here, Where::Peer);
+        let (here, peer) = (Some(Where::Here), Some(Where::Peer));
         // A request that came in the same jiffy as its socket was made, and a greeting that nobody has answered.
         assert_eq!((turn(false, 100, 0, 50), turn(true, 100, 1, 50)), (here, here));
         // A request of one byte, and a server that spoke first.
         assert_eq!((turn(true, 0, 2, 50), turn(false, 0, 1, 50)), (peer, peer));
         // Nobody has said anything.
         assert_eq!((turn(true, 0, 1, 50), turn(false, 0, 0, 50)), (here, peer));
-        // Both have, in one jiffy: with an ACK behind it this end did last, else the server.
+        // Both have, in one jiffy: with an ACK behind it this end did last, else nothing tells.
         assert_eq!((turn(true, 100, 100, 10), turn(false, 100, 100, 10)), (peer, peer));
-        assert_eq!((turn(true, 100, 100, 50), turn(false, 100, 100, 50)), (here, peer));
+        assert_eq!((turn(true, 100, 100, 50), turn(false, 100, 100, 50)), (None, None));
     }
 
     #[test]
