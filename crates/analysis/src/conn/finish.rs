@@ -34,7 +34,8 @@ impl Conn {
             self.ledger.hangs(&self.track);
         }
         self.end_tickets(parts);
-        let goodbye = || is_goodbye(self.ex.recorded(), &self.track, self.who.protocol);
+        let goodbye =
+            || is_goodbye(self.ex.recorded(), &self.track, self.who.protocol, self.ledger.may_be_h2());
         // Behind a handshake of TLS whose client has asked for nothing the first words may be the last.
         let later = self.ledger.has_setup() && (!self.ledger.is_first() || !self.tickets.are_over());
         if self.ex.is_active() && later && goodbye() {

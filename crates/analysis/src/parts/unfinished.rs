@@ -11,17 +11,20 @@ use tcpwhy_base::{Cause, End, Nanos, Side, Source};
 
 /// PostgreSQL's `Terminate`, MySQL's `COM_QUIT`: nobody answers them. TLS wraps them in a record of 31 bytes at most.
 const LAST_WORD: u64 = 5;
+/// GOAWAY without debug data (RFC 9113, 6.8): the header of a frame and eight bytes.
+const GOAWAY: u64 = 17;
 
 /// A client's last words, with its FIN right behind them before an answer could have come, or as soon as a program comes to it, are no request: they ask for
-/// nothing (rule 40). With TLS that is a `close_notify`, to which a server's goodbye with its FIN is no answer, however late.
-pub(crate) fn is_goodbye(ex: &Recorded, track: &Tracker, protocol: Option<&'static str>) -> bool {
+/// nothing (rule 40). With TLS that is a `close_notify`, to which a server's goodbye with its FIN is no answer, however late;
+/// `h2`: HTTP/2 may be spoken, whose clients say GOAWAY before that.
+pub(crate) fn is_goodbye(ex: &Recorded, track: &Tracker, protocol: Option<&'static str>, h2: bool) -> bool {
     let soon = track.rtt_or_zero().max(WAKE_UP);
     let said = ex.request_end.unwrap_or(ex.last);
     let closes = track.fin_of(End::Client).is_some_and(|fin| fin - said <= soon);
     let silent = ex.bytes.server == 0 && ex.last_sender == End::Client;
     let as_well = ex.bytes.server <= ALERT && ex.turns <= 1 && track.fin_of(End::Server).is_some();
     let tls = protocol == Some("tls");
-    let most = if tls { 2 * ALERT } else { LAST_WORD };
+    let most = if tls { 2 * ALERT + if h2 { GOAWAY } else { 0 } } else { LAST_WORD };
     closes
         && (silent && ex.bytes.client <= most || tls && as_well && ex.bytes.client <= ALERT && ex.may_close)
 }

@@ -188,42 +188,6 @@ fn how_an_unanswered_request_ended() {
     assert_eq!(ended(&close(1_031)), (Ended::Silent, ms(1_031)));
 }
 
-/// Rule 40. A client says goodbye and closes: that is no request, and its way is time after the last byte. Longer, without its FIN in time, or
-/// answered with more than a goodbye of TLS it may be one.
-#[test]
-fn goodbyes() {
-    let exchanges = |bytes: u32, tls: bool, fin: i64, answer: u32| {
-        let mut w = opened(Tap::Client, ms(20));
-        let bits = |b: u8| if tls { b } else { 0 };
-        w.at(ms(30)).client().data(300).tls(bits(Tls::HANDSHAKE));
-        w.at(ms(40)).server().data(900).tls(bits(Tls::HANDSHAKE | Tls::CHANGE_CIPHER));
-        w.at(ms(52)).client().data(100).tls(bits(Tls::DATA));
-        w.at(ms(62)).server().data(50).tls(bits(Tls::DATA));
-        w.at(ms(90)).client().data(bytes).tls(bits(Tls::ALERT));
-        w.at(ms(90 + fin)).client().fin();
-        if answer > 0 {
-            w.at(ms(100 + fin)).server().data(answer).tls(bits(Tls::ALERT));
-        }
-        w.at(ms(100 + fin)).server().fin();
-        w.after(ms(11)).client().ack();
-        let c = w.connection();
-        let after: Nanos = c.gaps.iter().map(|g| g.end - g.start).fold(Nanos::ZERO, |a, b| a + b);
-        (c.exchanges.len() + usize::from(c.setup.is_some_and(|s| s.tls_trips == 1)), after)
-    };
-    // The handshake and the request; 18 ms before the goodbye, 21 behind it.
-    assert_eq!(exchanges(31, true, 0, 0), (2, ms(39)));
-    assert_eq!(exchanges(31, true, 20, 0), (2, ms(59)));
-    // A last word, and the alert.
-    assert_eq!([62, 63].map(|bytes| exchanges(bytes, true, 0, 0).0), [2, 3]);
-    assert_eq!(exchanges(31, true, 21, 0).0, 3);
-    assert_eq!(exchanges(31, true, 0, 31), (2, ms(39)));
-    assert_eq!(exchanges(32, true, 0, 31).0, 3);
-    assert_eq!(exchanges(31, true, 0, 32).0, 3);
-    // The handshake is a request without TLS.
-    assert_eq!(exchanges(5, false, 0, 0), (2, ms(39) + ms(12)));
-    assert_eq!([exchanges(6, false, 0, 0).0, exchanges(5, false, 0, 1).0], [3, 3]);
-}
-
 /// Rule 10. Who has asked and closes later than at once gives up then; what a server does afterwards nobody waits for. A FIN at once says that no more is asked.
 #[test]
 fn who_gives_up_waits_no_more() {

@@ -341,3 +341,44 @@ fn a_small_answer_beside_settings_stays() {
     assert_eq!(bytes, [[148, 555], [60, 200], [60, 200]]);
     assert!(c.exchanges.iter().all(|x| x.response_start.is_some() && x.turns == 1));
 }
+
+/// Rule 40. A client says goodbye and closes: that is no request, and its way is time after the last byte. Longer, without its FIN in time, or
+/// answered with more than a goodbye of TLS it may be one.
+#[test]
+fn goodbyes() {
+    let with_hello = |hello: u8, bytes: u32, tls: bool, fin: i64, answer: u32| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.handshake();
+        let bits = |b: u8| if tls { b } else { 0 };
+        w.at(ms(30)).client().data(300).tls(bits(Tls::HANDSHAKE | hello));
+        w.at(ms(40)).server().data(900).tls(bits(Tls::HANDSHAKE | Tls::CHANGE_CIPHER));
+        w.at(ms(52)).client().data(100).tls(bits(Tls::DATA));
+        w.at(ms(62)).server().data(50).tls(bits(Tls::DATA));
+        w.at(ms(90)).client().data(bytes).tls(bits(Tls::ALERT));
+        w.at(ms(90 + fin)).client().fin();
+        if answer > 0 {
+            w.at(ms(100 + fin)).server().data(answer).tls(bits(Tls::ALERT));
+        }
+        w.at(ms(100 + fin)).server().fin();
+        w.after(ms(11)).client().ack();
+        let c = w.connection();
+        let after: Nanos = c.gaps.iter().map(|g| g.end - g.start).fold(Nanos::ZERO, |a, b| a + b);
+        (c.exchanges.len() + usize::from(c.setup.is_some_and(|s| s.tls_trips == 1)), after)
+    };
+    let exchanges =
+        |bytes: u32, tls: bool, fin: i64, answer: u32| with_hello(Tls::NO_H2, bytes, tls, fin, answer);
+    // The handshake and the request; 18 ms before the goodbye, 21 behind it.
+    assert_eq!(exchanges(31, true, 0, 0), (2, ms(39)));
+    assert_eq!(exchanges(31, true, 20, 0), (2, ms(59)));
+    // A last word, and the alert.
+    assert_eq!([62, 63].map(|bytes| exchanges(bytes, true, 0, 0).0), [2, 3]);
+    // GOAWAY, where HTTP/2 may be spoken, and the alert.
+    assert_eq!([79, 80].map(|bytes| with_hello(0, bytes, true, 0, 0).0), [2, 3]);
+    assert_eq!(exchanges(31, true, 21, 0).0, 3);
+    assert_eq!(exchanges(31, true, 0, 31), (2, ms(39)));
+    assert_eq!(exchanges(32, true, 0, 31).0, 3);
+    assert_eq!(exchanges(31, true, 0, 32).0, 3);
+    // The handshake is a request without TLS.
+    assert_eq!(exchanges(5, false, 0, 0), (2, ms(39) + ms(12)));
+    assert_eq!([exchanges(6, false, 0, 0).0, exchanges(5, false, 0, 1).0], [3, 3]);
+}
