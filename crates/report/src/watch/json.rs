@@ -491,6 +491,31 @@ mod tests {
         assert_eq!(document["listeners"][0]["full"], true);
     }
 
+    /// Listed with the others, and marked wherever it is.
+    #[test]
+    fn a_connection_that_ended_is_marked() {
+        let open = view().snapshot.connections.remove(0);
+        let mut table = Table::default();
+        for (n, sockets) in [&[open.sample.clone()][..], &[], &[]].into_iter().enumerate() {
+            table.feed(sockets, Nanos::millis(10 * n as i64));
+        }
+        let ended = table.take_ended().remove(0);
+        assert_eq!(
+            (crate::watch::state(&open), crate::watch::state(&ended)),
+            (String::new(), "  ended".into())
+        );
+        let mut snapshot = table.interval();
+        snapshot.ended.add(&ended);
+        snapshot.ended.hide();
+        let view = View::new(false, snapshot, |_| true, |_| true, Vec::new());
+        assert_eq!((view.counts(), view.heading()), ((0, 1), "0 connections, and 1 that ended,".into()));
+        let mut text = Vec::new();
+        write(&mut text, &view).unwrap();
+        let document: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!((&document["connections_ended"], &document["connections_hidden"]), (&1.into(), &1.into()));
+        assert_eq!(document["connections"][0]["ended"], true);
+    }
+
     #[test]
     fn that_nothing_was_lost_is_said_of_connections_only() {
         let said = |view: &View| {

@@ -4,7 +4,7 @@ mod json;
 mod text;
 
 pub use json::{line, schema, write};
-pub use text::{Layout, ends, facts, program, short, threads, write as text};
+pub use text::{Layout, ends, facts, program, short, state, threads, write as text};
 
 use crate::figures::count;
 use tcpwhy_live::{Connection, Finding, Listener, Snapshot, findings_with, worst_first};

@@ -107,6 +107,15 @@ pub fn ends(c: &Connection) -> String {
     format!("{} {arrow} {}", c.sample.local, c.sample.peer)
 }
 
+/// `  ended`, or a state that is not the usual one, behind the ends.
+pub fn state(c: &Connection) -> String {
+    match c.sample.state.name() {
+        _ if c.ended => "  ended".into(),
+        "ESTAB" => String::new(),
+        state => format!("  {state}"),
+    }
+}
+
 /// `send_buffer 92 %, path_delay 5 %`: the largest parts.
 pub fn short(split: &Split, most: usize) -> String {
     let all = split.total().0.max(1) as f64;
@@ -130,17 +139,7 @@ fn connection(out: &mut impl Write, c: &Connection, layout: &Layout) -> io::Resu
     let worst = c.interval.shares().into_iter().find(|s| s.cause.class() == Class::Tcp);
     let colour = worst.map_or(DIM, |s| of(s.cause));
     let lost = if c.lost() > Nanos::ZERO { c.lost().to_string() } else { "-".into() };
-    writeln!(
-        out,
-        "{BOLD}{lost:>8}{BOLD:#}  {}  {}{}",
-        ends(c),
-        program(c.process.as_ref()),
-        match c.sample.state.name() {
-            _ if c.ended => "  ended".into(),
-            "ESTAB" => String::new(),
-            state => format!("  {state}"),
-        }
-    )?;
+    writeln!(out, "{BOLD}{lost:>8}{BOLD:#}  {}  {}{}", ends(c), program(c.process.as_ref()), state(c))?;
     let (now, all) = (short(&c.interval, 3), short(&c.total, 3));
     // What is as old as the interval is not said twice.
     let is_same = c.interval == c.total || now == all && c.watched <= c.interval.total() + Nanos::millis(50);

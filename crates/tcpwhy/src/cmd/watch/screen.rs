@@ -18,7 +18,7 @@ use tcpwhy_base::{Class, Nanos};
 use tcpwhy_live::{Connection, Ended};
 use tcpwhy_report::count;
 use tcpwhy_report::text::wrap;
-use tcpwhy_report::watch::{View, ends, program, short, text, threads};
+use tcpwhy_report::watch::{View, ends, program, short, state, text, threads};
 
 const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
 
@@ -167,7 +167,7 @@ fn connections(frame: &mut Frame<'_>, area: Rect, screen: &Screen) {
             Line::from(lost).right_aligned(),
             Line::styled(short(&c.interval, 2), style),
             Line::from(program(c.process.as_ref())),
-            Line::from(ends(c)),
+            Line::from(ends(c) + &state(c)),
         ])
     });
     let widths = [Constraint::Length(8), Constraint::Fill(3), Constraint::Fill(2), Constraint::Fill(3)];
