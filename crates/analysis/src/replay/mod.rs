@@ -28,7 +28,7 @@ const SHARE: f64 = 0.01;
 /// Fills the findings of a capture with predictions, as far as examples can be replayed within the budget.
 pub fn predict(analysis: &mut Analysis) {
     let reuse = Reuse::among(&analysis.connections, analysis.totals.connections - analysis.totals.unlisted);
-    let mut runs = Runs::new(&reuse);
+    let mut runs = Runs::new(&reuse, refuted(&analysis.findings));
     let worth = |f: &&mut Finding| {
         f.cause.class() != Class::Application && f.cause.class() != Class::Unknown && f.share >= SHARE
     };
@@ -44,6 +44,13 @@ pub fn predict(analysis: &mut Analysis) {
         reuse.spares(f, &analysis.connections);
     }
     agree(&mut analysis.findings);
+}
+
+/// Changes that the capture speaks against, and that no finding offers: however fast they are in the model, nobody is told to make them.
+fn refuted(findings: &[Finding]) -> Vec<FixId> {
+    let offered = |fix: FixId| findings.iter().flat_map(|f| &f.fixes).any(|x| tried_as(x.fix) == fix);
+    let all = findings.iter().flat_map(|f| &f.refuted).map(|r| tried_as(r.fix));
+    all.filter(|&fix| !offered(fix)).collect()
 }
 
 /// What a replay says of a change holds for every finding whose time lies in the replayed part: where that finding was not
@@ -169,4 +176,25 @@ fn matches(change: &Change, fix: FixId, place: &str) -> bool {
         && (change.place == place
             || matches!(change.place, "path")
             || place == "host" && change.place == "both")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::{Example, Frames};
+
+    /// A window that grew by itself needs no other buffer, but may begin with more; without scaling nothing of the kind helps.
+    #[test]
+    fn what_is_refuted_and_nowhere_offered_is_not_combined() {
+        let refuting = |offered: &[FixId]| {
+            let example = Example::new(1, 1, Frames::new(0, 1, 2, &[1]), Nanos::ZERO, Nanos::millis(10));
+            let mut f = Finding::new(Cause::ReceiveWindow, Some(Side::Client), Nanos::millis(10), example);
+            f.fixes = offered.iter().map(|&fix| Fix::new(fix, "client")).collect();
+            f.refuted = vec![Refuted::new(FixId::UnsetRcvbuf, "so it is")];
+            refuted(&[f])
+        };
+        assert_eq!(refuting(&[]), [FixId::UnsetRcvbuf]);
+        assert_eq!(refuting(&[FixId::Initcwnd]), [FixId::UnsetRcvbuf]);
+        assert!(refuting(&[FixId::Rmem]).is_empty());
+    }
 }

@@ -30,6 +30,8 @@ const THREADS: usize = 4;
 /// Every replay of an explanation, within the events that it may spend.
 pub(super) struct Runs<'a> {
     reuse: &'a Reuse,
+    /// Changes that are not combined with others.
+    refuted: Vec<FixId>,
     left: u64,
     examples: Vec<Example>,
 }
@@ -50,6 +52,7 @@ pub(super) struct Fitted {
     rest: Option<Rest>,
     pub(super) before: Spent,
     changes: Vec<Tried>,
+    refuted: Vec<FixId>,
     /// The best changes together, once that has been asked.
     together: Option<Option<Together>>,
 }
@@ -62,9 +65,9 @@ struct Tried {
 }
 
 impl Runs<'_> {
-    /// None was run yet; a connection that is kept lies idle as `reuse` says.
-    pub(super) fn new(reuse: &Reuse) -> Runs<'_> {
-        Runs { reuse, left: EVENTS, examples: Vec::new() }
+    /// None was run yet; a connection that is kept lies idle as `reuse` says, and what is `refuted` is not proposed together with others.
+    pub(super) fn new(reuse: &Reuse, refuted: Vec<FixId>) -> Runs<'_> {
+        Runs { reuse, refuted, left: EVENTS, examples: Vec::new() }
     }
 
     /// The example around that exchange, and the events that are left; none where it cannot be replayed.
@@ -86,7 +89,10 @@ impl Runs<'_> {
                 true => (Some(whole), None),
                 false => (self.part(c, of), Some(exchange)),
             };
-            let fitted = extracted.and_then(|(x, rest)| Fitted::new(x, rest, &mut self.left));
+            let mut fitted = extracted.and_then(|(x, rest)| Fitted::new(x, rest, &mut self.left));
+            if let Some(fitted) = &mut fitted {
+                fitted.refuted.clone_from(&self.refuted);
+            }
             self.examples.push(Example { connection: c.id, around, only, fitted });
             self.examples.len() - 1
         });
@@ -156,7 +162,7 @@ impl Fitted {
             }
         }
         let changes = x.question.changes().into_iter().map(|change| Tried { change, found: None }).collect();
-        Some(Fitted { x, rest, before, changes, together: None })
+        Some(Fitted { x, rest, before, changes, refuted: Vec::new(), together: None })
     }
 
     /// Tries every change that is no comparison, or that is wanted, and was not tried before.
@@ -186,7 +192,10 @@ impl Fitted {
 
     fn combined(&self, left: &mut u64) -> Option<Together> {
         // Pipelining changes the application, so it is not combined with settings.
-        let setting = |t: &&Tried| !t.change.comparison && t.change.fix != FixId::FewerRoundTrips;
+        let setting = |t: &&Tried| {
+            let fix = t.change.fix;
+            !t.change.comparison && fix != FixId::FewerRoundTrips && !self.refuted.contains(&fix)
+        };
         let mut helping: Vec<(Nanos, &Change)> = Vec::new();
         for t in self.changes.iter().filter(setting) {
             if let Some(Some(spent)) = &t.found

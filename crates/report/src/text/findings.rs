@@ -68,7 +68,9 @@ pub(super) fn list(
     let minor = ranked(findings).into_iter().filter(|f| f.is_minor());
     rest.extend(minor.map(|f| short(f.cause, f.side, f.of_requests())));
     if !rest.is_empty() {
-        paragraph(out, "smaller", rest.into_iter(), layout)?;
+        // With `--top 0` none stands above.
+        let title = if layout.top == 0 && !layout.verbose { "causes" } else { "smaller" };
+        paragraph(out, title, rest.into_iter(), layout)?;
     }
     between(out, answer, layout)
 }

@@ -136,6 +136,9 @@ fn the_first_two_of_many() {
          chatty at the client 300 ms, slow_reader at the server 150 ms, nagle at the client 100 ms, delayed_ack at \
          the client 99.0 ms, client_think 20.0 ms, small_mss at the client 5.00 ms"
     );
+    // Nothing is smaller than what stands nowhere.
+    let none = said(mixed(), &Layout { top: 0, ..Layout::default() });
+    assert!(none.contains("  causes: ") && !none.contains("smaller"), "{none}");
 }
 
 #[test]
