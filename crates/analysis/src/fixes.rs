@@ -189,9 +189,7 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         let info = fix.info();
         let newer = fix == FixId::Tls13;
         let is_new = || tls.is_new().filter(|_| newer);
-        if let Some(because) =
-            info.refuted(&shown).or_else(is_new).or_else(|| is_too_soon(fix, f, connection))
-        {
+        if let Some(because) = info.refuted(&shown).or_else(is_new).or_else(|| is_vain(fix, f, connection)) {
             refuted.push(Refuted { fix, because });
             continue;
         }
@@ -254,6 +252,13 @@ fn raised(f: &Finding, connection: &Brief, shown: &Shown) -> Option<&'static How
 
 /// The least timeout of Linux beyond a round trip (`TCP_RTO_MIN`).
 const TIMEOUT: Nanos = Nanos::millis(200);
+
+/// Why what happened leaves this fix nothing to do.
+fn is_vain(fix: FixId, f: &Finding, c: &Brief) -> Option<String> {
+    let kept = fix == FixId::ReuseConnections && f.cause == Cause::SlowStart && f.example.exchange > 1;
+    let vain = || format!("it was request {} of a connection that had been kept", f.example.exchange);
+    kept.then(vain).or_else(|| is_too_soon(fix, f, c))
+}
 
 /// Why no end should have given up: it repeats three times before it may (RFC 9293, 3.8.3, R1), after one, two and four timeouts.
 fn is_too_soon(fix: FixId, f: &Finding, c: &Brief) -> Option<String> {

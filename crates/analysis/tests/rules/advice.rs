@@ -73,6 +73,29 @@ fn who_had_nothing_to_say_is_not_told_to_read_ahead() {
     assert_eq!([told(15, 20 * 1_448, 300), told(40, 400, 60), told(3, 40, 300)], [false; 3]);
 }
 
+/// Slow start of a later request of a connection is none that keeping it saves.
+#[test]
+fn a_connection_that_was_kept_is_not_to_be_kept() {
+    let offered = |before: u32| {
+        let mut w = Wire::new(Tap::Server, ms(20));
+        w.handshake();
+        w.at(ms(20));
+        for segments in std::iter::repeat_n(&[1][..], before as usize).chain([&[10, 20][..]]) {
+            w.after(ms(10)).client().data(100);
+            w.after(ms(10));
+            for n in segments {
+                w.server().write(n * 1_448);
+                w.after(ms(10)).client().ack();
+                w.after(ms(10));
+            }
+        }
+        let analysis = w.analysis();
+        let slow = finding(&analysis, Cause::SlowStart);
+        slow.fixes.iter().any(|fix| fix.fix == FixId::ReuseConnections)
+    };
+    assert_eq!([offered(0), offered(1), offered(5)], [true, false, false]);
+}
+
 /// What can be asked for together is a question of the server's protocol, where nothing tells what the client is.
 #[test]
 fn round_trips_in_series_are_told_the_way_of_the_server_s_protocol() {
