@@ -184,12 +184,14 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         _ => cause.info().fixes,
     };
     let raised = raised(f, connection, &shown);
+    let at_first = shown.at_first();
+    let of = |fix| if fix == FixId::Rmem { &at_first } else { &shown };
     let (mut fixes, mut refuted) = (Vec::new(), Vec::new());
     for &fix in listed {
         let info = fix.info();
         let newer = fix == FixId::Tls13;
         let is_new = || tls.is_new().filter(|_| newer);
-        if let Some(because) = info.refuted(&shown).or_else(is_new).or_else(|| is_vain(fix, f, connection)) {
+        if let Some(because) = info.refuted(of(fix)).or_else(is_new).or_else(|| is_vain(fix, f, connection)) {
             refuted.push(Refuted { fix, because });
             continue;
         }

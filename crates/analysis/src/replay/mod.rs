@@ -27,8 +27,9 @@ const FINDINGS: usize = 8;
 const SHARE: f64 = 0.01;
 /// Fills the findings of a capture with predictions, as far as examples can be replayed within the budget.
 pub fn predict(analysis: &mut Analysis) {
-    let reuse = Reuse::among(&analysis.connections, analysis.totals.connections - analysis.totals.unlisted);
-    let mut runs = Runs::new(&reuse, refuted(&analysis.findings));
+    let all = analysis.totals.connections - analysis.totals.unlisted;
+    let reuse = Reuse::among(&analysis.connections, all);
+    let mut runs = Runs::new(reuse, refuted(&analysis.findings));
     let worth = |f: &&mut Finding| {
         f.cause.class() != Class::Application && f.cause.class() != Class::Unknown && f.share >= SHARE
     };
@@ -40,9 +41,7 @@ pub fn predict(analysis: &mut Analysis) {
         }
     }
     hear_each_other(analysis);
-    for f in &mut analysis.findings {
-        reuse.spares(f, &analysis.connections);
-    }
+    Reuse::among(&analysis.connections, all).spares(&mut analysis.findings);
     agree(&mut analysis.findings);
 }
 

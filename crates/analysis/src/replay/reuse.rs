@@ -3,13 +3,13 @@
 //! The first of several opens all the same, and so does each that runs beside others. One that is kept lies idle until the next request, for which a
 //! sender takes its window back (`tcp_cwnd_restart`): a replay of the change needs to know for how long (rule 121).
 
-use crate::result::{Connection, Finding};
-use std::collections::BTreeMap;
+use crate::result::{Connection, Finding, Fix};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use tcpwhy_base::{Cause, Endpoint, FixId, Nanos};
 
 /// Of more connections than this it makes no difference which was the first, and to look at all of them takes time.
-const MOST: usize = 10_000;
+const MOST: usize = 1_000;
 
 /// How a connection stands to those before it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,78 +22,98 @@ enum Before {
     Free(Nanos),
 }
 
-/// Of some connections, by number.
-#[derive(Debug, Default)]
-pub(super) struct Reuse(BTreeMap<u32, Before>);
+/// A client's host and a server.
+type Ends = (IpAddr, Endpoint);
 
-impl Reuse {
-    /// Of all connections of a capture; of part of them nothing is known.
-    pub(super) fn among(connections: &[Box<Connection>], all: u64) -> Reuse {
-        let mut reuse = Reuse::default();
-        if connections.len() > MOST || (connections.len() as u64) < all {
-            return reuse;
-        }
-        let mut groups: BTreeMap<(IpAddr, Endpoint), Vec<&Connection>> = BTreeMap::new();
-        for c in connections {
-            groups.entry((c.client.ip, c.server)).or_default().push(c);
-        }
-        groups.into_values().for_each(|group| reuse.add(group));
-        reuse
+/// Of all connections of a capture.
+#[derive(Debug)]
+pub(super) struct Reuse<'a> {
+    connections: &'a [Box<Connection>],
+    /// What was asked for last: mostly it is asked for again.
+    last: Option<(Ends, Vec<(u32, Before)>)>,
+}
+
+impl Reuse<'_> {
+    /// Of these, which are `all` there are; of a part of them nothing is known.
+    pub(super) fn among(connections: &[Box<Connection>], all: u64) -> Reuse<'_> {
+        let known = connections.len() as u64 >= all;
+        Reuse { connections: if known { connections } else { &[] }, last: None }
     }
 
-    fn add(&mut self, mut group: Vec<&Connection>) {
-        group.sort_by_key(|c| (c.start, c.id));
-        let mut ends: Vec<Nanos> = group.iter().map(|c| done(c)).collect();
-        ends.sort_unstable();
-        let (mut ended, mut free) = (ends.into_iter().peekable(), Vec::new());
-        let mut found: Vec<(u32, Option<Nanos>)> = Vec::new();
-        for c in group {
-            while let Some(end) = ended.next_if(|&end| end <= c.start) {
-                free.push(end);
-            }
-            // The one that was used last, as pools do.
-            found.push((c.id, free.pop().map(|end: Nanos| c.start - end)));
+    /// How long a connection would lie idle that does the work of this one, of one request.
+    pub(super) fn idle(&mut self, c: &Connection) -> Nanos {
+        if c.exchange_count() > 1 {
+            return Nanos::ZERO;
         }
-        let mut idle: Vec<Nanos> = found.iter().filter_map(|f| f.1).collect();
-        idle.sort_unstable();
-        let middle = idle.get(idle.len() / 2).copied();
-        for (id, free) in found {
-            let before = match (free, middle) {
-                (Some(idle), _) => Before::Free(idle),
-                (None, Some(middle)) => Before::Opens(middle),
-                (None, None) => Before::Unknown,
-            };
-            self.0.insert(id, before);
+        let ends = ends(c);
+        if self.last.as_ref().is_none_or(|last| last.0 != ends) {
+            let group = self.connections.iter().map(|c| &**c).filter(|c| self::ends(c) == ends).collect();
+            self.last = Some((ends, stand(group)));
         }
-    }
-
-    /// How long a connection would lie idle that does the work of this one.
-    pub(super) fn idle(&self, id: u32) -> Nanos {
-        match self.0.get(&id) {
-            Some(&(Before::Free(idle) | Before::Opens(idle))) => idle,
-            Some(Before::Unknown) | None => Nanos::ZERO,
+        let all = self.last.iter().flat_map(|last| &last.1);
+        match all.copied().find(|before| before.0 == c.id) {
+            Some((_, Before::Free(idle) | Before::Opens(idle))) => idle,
+            Some((_, Before::Unknown)) | None => Nanos::ZERO,
         }
     }
 
     /// Connections that are kept save nothing of those that open in any case.
-    pub(super) fn spares(&self, f: &mut Finding, connections: &[Box<Connection>]) {
-        let offered = f.fixes.iter_mut().find(|fix| fix.fix == FixId::ReuseConnections);
+    pub(super) fn spares(&self, findings: &mut [Finding]) {
         // Of those the first is left out already.
-        let Some(fix) = offered.filter(|_| f.cause != Cause::ShortConnections && !self.0.is_empty()) else {
+        let offers = |f: &&mut Finding| f.cause != Cause::ShortConnections && f.fixes.iter().any(is_reuse);
+        let mut offers = findings.iter_mut().filter(offers).peekable();
+        if self.connections.len() > MOST || offers.peek().is_none() {
             return;
-        };
-        let (mut all, mut open) = (Nanos::ZERO, Nanos::ZERO);
-        for c in connections {
-            let time = c.budget.get(f.cause);
-            all += time;
-            if matches!(self.0.get(&c.id), Some(Before::Opens(_))) {
-                open += time;
+        }
+        let mut groups: BTreeMap<Ends, Vec<&Connection>> = BTreeMap::new();
+        for c in self.connections {
+            groups.entry(ends(c)).or_default().push(c);
+        }
+        let all = groups.into_values().flat_map(stand);
+        let open: BTreeSet<u32> = all.filter(|b| matches!(b.1, Before::Opens(_))).map(|b| b.0).collect();
+        for f in offers {
+            let time = |c: &Connection| c.budget.get(f.cause);
+            let all = self.connections.iter().fold(Nanos::ZERO, |sum, c| sum + time(c));
+            let opens = self.connections.iter().filter(|c| open.contains(&c.id));
+            let opens = opens.fold(Nanos::ZERO, |sum, c| sum + time(c));
+            for fix in f.fixes.iter_mut().filter(|fix| is_reuse(fix) && opens > Nanos::ZERO) {
+                fix.saves = fix.saves.map(|saves| saves.share(all - opens, all));
             }
         }
-        if open > Nanos::ZERO {
-            fix.saves = fix.saves.map(|saves| saves.share(all - open, all));
-        }
     }
+}
+
+fn is_reuse(fix: &Fix) -> bool {
+    fix.fix == FixId::ReuseConnections
+}
+
+fn ends(c: &Connection) -> Ends {
+    (c.client.ip, c.server)
+}
+
+/// How those between the same hosts stand to each other.
+fn stand(mut group: Vec<&Connection>) -> Vec<(u32, Before)> {
+    group.sort_by_key(|c| (c.start, c.id));
+    let mut done: Vec<Nanos> = group.iter().map(|c| self::done(c)).collect();
+    done.sort_unstable();
+    let (mut done, mut free) = (done.into_iter().peekable(), Vec::new());
+    let mut found: Vec<(u32, Option<Nanos>)> = Vec::with_capacity(group.len());
+    for c in group {
+        while let Some(end) = done.next_if(|&end| end <= c.start) {
+            free.push(end);
+        }
+        // The one that was used last, as pools do.
+        found.push((c.id, free.pop().map(|end: Nanos| c.start - end)));
+    }
+    let mut idle: Vec<Nanos> = found.iter().filter_map(|f| f.1).collect();
+    idle.sort_unstable();
+    let middle = idle.get(idle.len() / 2).copied();
+    let before = |(id, free)| match (free, middle) {
+        (Some(idle), _) => (id, Before::Free(idle)),
+        (None, Some(middle)) => (id, Before::Opens(middle)),
+        (None, None) => (id, Before::Unknown),
+    };
+    found.into_iter().map(before).collect()
 }
 
 /// When its last answer had come: after that it has nothing more to do.
@@ -105,7 +125,7 @@ fn done(c: &Connection) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::{Example, Fix, Frames};
+    use crate::result::{Example, Frames};
 
     const MS: fn(i64) -> Nanos = Nanos::millis;
 
@@ -119,16 +139,17 @@ mod tests {
 
     /// What is said of each connection, and what connections that are kept save of a handshake of 10 ms each.
     fn found(connections: &[Box<Connection>]) -> (Vec<Nanos>, Nanos) {
-        let reuse = Reuse::among(connections, connections.len() as u64);
+        let mut reuse = Reuse::among(connections, connections.len() as u64);
         let lost = MS(10 * connections.len() as i64);
         let example = Example::new(1, 1, Frames::new(0, 1, 2, &[1]), MS(0), MS(10));
         let mut f = Finding::new(Cause::Handshake, None, lost, example);
         let mut fix = Fix::new(FixId::ReuseConnections, "client");
         fix.saves = Some(lost);
         f.fixes = vec![fix];
-        reuse.spares(&mut f, connections);
-        let idle = connections.iter().map(|c| reuse.idle(c.id)).collect();
-        (idle, f.fixes[0].saves.expect("a gain"))
+        let mut findings = [f];
+        reuse.spares(&mut findings);
+        let idle = connections.iter().map(|c| reuse.idle(c)).collect();
+        (idle, findings[0].fixes[0].saves.expect("a gain"))
     }
 
     #[test]
@@ -145,6 +166,6 @@ mod tests {
         assert_eq!(found(&[opened(1, 2, (0, 100))]), (vec![MS(0)], MS(10)));
         assert_eq!(found(&[opened(1, 2, (0, 100)), opened(2, 3, (200, 300))]), (vec![MS(0); 2], MS(20)));
         // Of a part of the connections nothing is known.
-        assert_eq!(Reuse::among(&three, 4).idle(2), Nanos::ZERO);
+        assert_eq!(Reuse::among(&three, 4).idle(&three[1]), Nanos::ZERO);
     }
 }

@@ -29,7 +29,7 @@ const THREADS: usize = 4;
 
 /// Every replay of an explanation, within the events that it may spend.
 pub(super) struct Runs<'a> {
-    reuse: &'a Reuse,
+    reuse: Reuse<'a>,
     /// Changes that are not combined with others.
     refuted: Vec<FixId>,
     left: u64,
@@ -66,13 +66,13 @@ struct Tried {
 
 impl Runs<'_> {
     /// None was run yet; a connection that is kept lies idle as `reuse` says, and what is `refuted` is not proposed together with others.
-    pub(super) fn new(reuse: &Reuse, refuted: Vec<FixId>) -> Runs<'_> {
+    pub(super) fn new(reuse: Reuse<'_>, refuted: Vec<FixId>) -> Runs<'_> {
         Runs { reuse, refuted, left: EVENTS, examples: Vec::new() }
     }
 
     /// The example around that exchange, and the events that are left; none where it cannot be replayed.
     pub(super) fn example(&mut self, c: &Connection, exchange: u32) -> Option<(&mut Fitted, &mut u64)> {
-        let idle = self.reuse.idle(c.id);
+        let idle = self.reuse.idle(c);
         let of = |size| {
             let (mut x, rest) = extract_of(c, exchange, Over::SamePath, size).ok()?;
             let w = &mut x.question.scenario.workload;

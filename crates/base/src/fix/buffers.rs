@@ -31,7 +31,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         fix: FixId::UnsetRcvbuf,
         id: "unset_rcvbuf",
         place: Place::Reader,
-        unless: &[Unless::WindowHadRoom, Unless::WindowGrew],
+        unless: &[Unless::WindowHadRoom],
         title: "Do not set SO_RCVBUF: let the kernel size it",
         how: &[
             How {
