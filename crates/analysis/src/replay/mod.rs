@@ -27,7 +27,7 @@ const FINDINGS: usize = 8;
 const SHARE: f64 = 0.01;
 /// Fills the findings of a capture with predictions, as far as examples can be replayed within the budget.
 pub fn predict(analysis: &mut Analysis) {
-    let all = analysis.totals.connections - analysis.totals.unlisted;
+    let all = analysis.totals.connections.saturating_sub(analysis.totals.unlisted);
     let reuse = Reuse::among(&analysis.connections, all);
     let mut runs = Runs::new(reuse, refuted(&analysis.findings));
     let worth = |f: &&mut Finding| {

@@ -99,7 +99,7 @@ fn stand(mut group: Vec<&Connection>) -> Vec<(u32, Before)> {
     let (mut done, mut free) = (done.into_iter().peekable(), Vec::new());
     let mut found: Vec<(u32, Option<Nanos>)> = Vec::with_capacity(group.len());
     for c in group {
-        while let Some(end) = done.next_if(|&end| end <= c.start) {
+        while let Some(end) = done.next_if(|&end| end < c.start) {
             free.push(end);
         }
         // The one that was used last, as pools do.
