@@ -260,38 +260,20 @@ fn place(place: Place, f: &Finding, here_is_client: bool) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Congestion, Info, Sample, State, Table};
-    use tcpwhy_base::{Endpoint, FixId};
+    use crate::{Info, Sample, Table};
+    use tcpwhy_base::FixId;
 
     /// A sender that the window holds, at its limit without scaling: no buffer of the receiver makes it larger.
     #[test]
     fn a_window_without_scaling_is_no_matter_of_buffers() {
         let offered = |scales, snd_wnd: u32| {
-            let end = |port| Endpoint { ip: [10, 0, 0, (port % 100) as u8].into(), port };
             let mut table = Table::default();
             for n in 0..5 {
                 let time = Nanos::millis(20 * n);
                 let (snd_wnd, rtt) = (Some(snd_wnd), Nanos::millis(20));
                 let limits = Info { busy: time, rwnd_limited: time, ..Info::default() };
                 let info = Info { cwnd: 100, unacked: 44, snd_mss: 1448, snd_wnd, rtt, scales, ..limits };
-                table.feed(
-                    &[Sample {
-                        cookie: 2,
-                        local: end(40_001),
-                        peer: end(443),
-                        device: 0,
-                        state: State::Established,
-                        inode: 5,
-                        rqueue: 0,
-                        wqueue: 65_000,
-                        retransmits: 0,
-                        expires: None,
-                        info: Some(info),
-                        memory: None,
-                        congestion: Congestion::new(b"cubic"),
-                    }],
-                    time,
-                );
+                table.feed(&[Sample { wqueue: 65_000, info: Some(info), ..Sample::open(40_001, 443) }], time);
             }
             let found = findings(&table.interval().connections);
             let window = found.iter().find(|f| f.cause == Cause::ReceiveWindow).expect("it was full");

@@ -387,11 +387,9 @@ fn acked(s: &Sample) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{Congestion, Info};
-    use tcpwhy_base::Endpoint;
+    use crate::sample::Info;
 
     fn sample(change: impl FnOnce(&mut Sample, &mut Info)) -> Sample {
-        let at = |port| Endpoint { ip: [10, 0, 0, 1].into(), port };
         let mut info = Info {
             snd_mss: 1448,
             cwnd: 10,
@@ -401,21 +399,7 @@ mod tests {
             snd_wnd: Some(65_536),
             ..Info::default()
         };
-        let mut s = Sample {
-            cookie: 1,
-            local: at(40_000),
-            peer: at(80),
-            device: 0,
-            state: State::Established,
-            inode: 5,
-            rqueue: 0,
-            wqueue: 0,
-            retransmits: 0,
-            expires: None,
-            info: None,
-            memory: None,
-            congestion: Congestion::default(),
-        };
+        let mut s = Sample::open(40_000, 80);
         change(&mut s, &mut info);
         s.info = Some(info);
         s

@@ -30,26 +30,14 @@ fn is_lossy(then: &Info, info: &Info) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{Congestion, Memory, State};
-    use tcpwhy_base::{Endpoint, Nanos};
+    use crate::sample::Memory;
+    use tcpwhy_base::Nanos;
 
     fn sample(change: impl FnOnce(&mut Sample, &mut Info)) -> Sample {
-        let at = |port| Endpoint { ip: [10, 0, 0, 1].into(), port };
         let mut info = Info { snd_mss: 1448, cwnd: 10, bytes_received: 100, ..Info::default() };
         let mut s = Sample {
-            cookie: 1,
-            local: at(40_000),
-            peer: at(80),
-            device: 0,
-            state: State::Established,
-            inode: 5,
-            rqueue: 0,
-            wqueue: 0,
-            retransmits: 0,
-            expires: None,
-            info: None,
             memory: Some(Memory { sndbuf: 30_000, ..Memory::default() }),
-            congestion: Congestion::default(),
+            ..Sample::open(40_000, 80)
         };
         change(&mut s, &mut info);
         s.info = Some(info);

@@ -240,10 +240,8 @@ pub(crate) fn think(at: Where, here_is_client: bool) -> Cause {
 mod tests {
     use super::*;
     use crate::sample::{Congestion, Memory};
-    use tcpwhy_base::Endpoint;
 
     fn sample(change: impl FnOnce(&mut Sample, &mut Info)) -> Sample {
-        let at = |port| Endpoint { ip: [10, 0, 0, 1].into(), port };
         let mut info = Info {
             snd_mss: 1448,
             cwnd: 10,
@@ -261,32 +259,22 @@ mod tests {
             ..Info::default()
         };
         let mut s = Sample {
-            cookie: 1,
-            local: at(40_000),
-            peer: at(80),
-            device: 0,
-            state: State::Established,
-            inode: 5,
-            rqueue: 0,
-            wqueue: 0,
-            retransmits: 0,
-            expires: None,
-            info: None,
             memory: Some(Memory { sndbuf: 32_768, rcvbuf: 131_072, ..Memory::default() }),
             congestion: Congestion::new(b"cubic"),
+            ..Sample::open(40_000, 80)
         };
         change(&mut s, &mut info);
         s.info = Some(info);
         s
     }
 
-    /// The cause of the whole of 20 ms, of which so much is busy.
-    fn cause(busy: i64, before: &Sample, now: &Sample) -> (Cause, Where) {
-        let stretch = Stretch {
+    /// 20 ms of the client's end, in which nothing is under way.
+    fn stretch<'a>(before: &'a Sample, now: &'a Sample) -> Stretch<'a> {
+        Stretch {
             before,
             now,
             elapsed: Nanos::millis(20),
-            busy: Nanos::millis(busy),
+            busy: Nanos::ZERO,
             rwnd_limited: Nanos::ZERO,
             sndbuf_limited: Nanos::ZERO,
             here_is_client: true,
@@ -297,7 +285,12 @@ mod tests {
             in_pieces: false,
             largest_window: 65_536,
             largest_cwnd: 10,
-        };
+        }
+    }
+
+    /// The cause of the whole of 20 ms, of which so much is busy.
+    fn cause(busy: i64, before: &Sample, now: &Sample) -> (Cause, Where) {
+        let stretch = Stretch { busy: Nanos::millis(busy), ..stretch(before, now) };
         let all = judge(&stretch);
         assert_eq!(all.iter().fold(Nanos::ZERO, |sum, s| sum + s.time), stretch.elapsed, "{all:?}");
         (all[0].cause, all[0].at)
@@ -352,22 +345,8 @@ mod tests {
                 (i.ssthresh, i.rtt, i.total_retrans) = (8, Nanos::millis(5), again);
             })
         };
-        let stretch = Stretch {
-            before: &full(0),
-            now: &full(2),
-            elapsed: Nanos::millis(20),
-            busy: Nanos::millis(20),
-            rwnd_limited: Nanos::ZERO,
-            sndbuf_limited: Nanos::ZERO,
-            here_is_client: true,
-            queue_full: false,
-            peer_unread: false,
-            reads: None,
-            peer_reads: false,
-            in_pieces: false,
-            largest_window: 65_536,
-            largest_cwnd: 10,
-        };
+        let (before, now) = (full(0), full(2));
+        let stretch = Stretch { busy: Nanos::millis(20), ..stretch(&before, &now) };
         let all: Vec<_> = judge(&stretch).iter().map(|s| (s.cause, s.time.0 / 1_000_000)).collect();
         assert_eq!(all, [(Cause::FastRecovery, 5), (Cause::CongestionWindow, 15)]);
     }
@@ -391,22 +370,7 @@ mod tests {
         let whose = |reads, peer_reads, in_pieces, unread| {
             let s = sample(|s, _| s.rqueue = unread);
             let before = sample(|_, _| ());
-            let stretch = Stretch {
-                before: &before,
-                now: &s,
-                elapsed: Nanos::millis(20),
-                busy: Nanos::ZERO,
-                rwnd_limited: Nanos::ZERO,
-                sndbuf_limited: Nanos::ZERO,
-                here_is_client: true,
-                queue_full: false,
-                peer_unread: false,
-                reads,
-                peer_reads,
-                in_pieces,
-                largest_window: 65_536,
-                largest_cwnd: 10,
-            };
+            let stretch = Stretch { reads, peer_reads, in_pieces, ..stretch(&before, &s) };
             let all = judge(&stretch);
             (all[0].cause, all[0].at)
         };
@@ -431,23 +395,7 @@ mod tests {
                 (i.last_data_recv, i.last_data_sent) = (Nanos::millis(50), Nanos::millis(50));
                 i.last_ack_recv = Nanos::millis(ack_ms);
             });
-            let stretch = Stretch {
-                before: &s,
-                now: &s,
-                elapsed: Nanos::millis(20),
-                busy: Nanos::ZERO,
-                rwnd_limited: Nanos::ZERO,
-                sndbuf_limited: Nanos::ZERO,
-                here_is_client,
-                queue_full: false,
-                peer_unread: false,
-                reads: None,
-                peer_reads: false,
-                in_pieces: false,
-                largest_window: 65_536,
-                largest_cwnd: 10,
-            };
-            let whose = &judge(&stretch)[0];
+            let whose = &judge(&Stretch { here_is_client, ..stretch(&s, &s) })[0];
             (whose.cause != Cause::Unexplained).then_some(whose.at)
         };
         let (here, peer) = (Some(Where::Here), Some(Where::Peer));
@@ -471,23 +419,13 @@ mod tests {
         assert_eq!(cause(0, &asks(1), &open).0, Cause::SynRetransmit);
         assert_eq!(cause(0, &asks(0), &open).0, Cause::Handshake);
         let request = sample(|s, _| (s.state, s.retransmits) = (State::SynReceived, 1));
-        let stretch = |queue_full| Stretch {
-            before: &request,
-            now: &request,
-            elapsed: Nanos::millis(20),
-            busy: Nanos::ZERO,
-            rwnd_limited: Nanos::ZERO,
-            sndbuf_limited: Nanos::ZERO,
+        let of_queue = |queue_full| Stretch {
             here_is_client: false,
             queue_full,
-            peer_unread: false,
-            reads: None,
-            peer_reads: false,
-            in_pieces: false,
             largest_window: 0,
-            largest_cwnd: 10,
+            ..stretch(&request, &request)
         };
-        let of = |queue_full| judge(&stretch(queue_full))[0].cause;
+        let of = |queue_full| judge(&of_queue(queue_full))[0].cause;
         assert_eq!((of(false), of(true)), (Cause::SynRetransmit, Cause::AcceptQueueFull));
     }
 
@@ -495,20 +433,10 @@ mod tests {
     fn what_the_kernel_counts_is_taken_as_it_is() {
         let s = sample(|s, i| (s.wqueue, i.snd_wnd) = (9_000, Some(65_000)));
         let stretch = Stretch {
-            before: &s,
-            now: &s,
-            elapsed: Nanos::millis(20),
             busy: Nanos::millis(18),
             rwnd_limited: Nanos::millis(12),
             sndbuf_limited: Nanos::millis(4),
-            here_is_client: true,
-            queue_full: false,
-            peer_unread: false,
-            reads: None,
-            peer_reads: false,
-            in_pieces: false,
-            largest_window: 65_536,
-            largest_cwnd: 10,
+            ..stretch(&s, &s)
         };
         let all = judge(&stretch);
         let counted: Vec<_> =

@@ -119,27 +119,15 @@ impl Ended {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Congestion, Info, Sample, State, Table, findings_with};
-    use tcpwhy_base::Endpoint;
+    use crate::{Info, Sample, Table, findings_with};
 
     /// Connections that wait for a window all of their 80 ms, one after the other, beside one that only thinks.
     #[test]
     fn connections_that_ended_count_however_many_they_are() {
-        let end = |port| Endpoint { ip: [10, 0, 0, 1].into(), port };
         let sample = |cookie: u64, waited: Nanos| Sample {
             cookie,
-            local: end(40_000),
-            peer: end(80),
-            device: 0,
-            state: State::Established,
-            inode: 5,
-            rqueue: 0,
-            wqueue: 0,
-            retransmits: 0,
-            expires: None,
             info: Some(Info { busy: waited, rwnd_limited: waited, notsent: 9000, ..Info::default() }),
-            memory: None,
-            congestion: Congestion::default(),
+            ..Sample::open(40_000, 80)
         };
         let (mut table, mut ended, mut time) = (Table::default(), Ended::default(), Nanos::ZERO);
         for n in 1..=500 {

@@ -80,12 +80,10 @@ fn written(s: &Sample) -> u64 {
 mod tests {
     use super::*;
     use crate::connection::{Connection, Known, Role};
-    use crate::sample::{Congestion, Info, State};
-    use tcpwhy_base::Endpoint;
+    use crate::sample::Info;
 
     /// What is said of a server's end after some looks, 10 ms apart: bytes that have come, and that were written, by then.
     fn seen(looks: &[(u64, u64)], rtt: i64) -> Vec<(Cause, Where, i64)> {
-        let end = |port| Endpoint { ip: [10, 0, 0, 1].into(), port };
         let mut ages = (Nanos::ZERO, Nanos::ZERO);
         let mut before = (0, 0);
         let mut sample = |&(bytes_received, bytes_acked): &(u64, u64)| {
@@ -99,21 +97,7 @@ mod tests {
             let rtt = Nanos::millis(rtt);
             let info =
                 Info { bytes_received, bytes_acked, rtt, last_data_recv, last_data_sent, ..Info::default() };
-            Sample {
-                cookie: 1,
-                local: end(80),
-                peer: end(40_000),
-                device: 0,
-                state: State::Established,
-                inode: 5,
-                rqueue: 0,
-                wqueue: 0,
-                retransmits: 0,
-                expires: None,
-                info: Some(info),
-                memory: None,
-                congestion: Congestion::default(),
-            }
+            Sample { info: Some(info), ..Sample::open(80, 40_000) }
         };
         let mut c = Connection::new(sample(&(0, 0)), Role::Server, true);
         for look in looks {

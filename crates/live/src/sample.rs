@@ -138,6 +138,29 @@ pub struct Info {
     pub stamped: bool,
 }
 
+#[cfg(test)]
+impl Sample {
+    /// An open connection between these ports of one host, of which nothing else is known: what tests begin with.
+    pub(crate) fn open(local: u16, peer: u16) -> Sample {
+        let at = |port| Endpoint { ip: [10, 0, 0, 1].into(), port };
+        Sample {
+            cookie: 1,
+            local: at(local),
+            peer: at(peer),
+            device: 0,
+            state: State::Established,
+            inode: 5,
+            rqueue: 0,
+            wqueue: 0,
+            retransmits: 0,
+            expires: None,
+            info: None,
+            memory: None,
+            congestion: Congestion::default(),
+        }
+    }
+}
+
 macro_rules! fields {
     ($($name:ident = $text:literal;)*) => {
         $(const $name: Field = field($text);)*

@@ -301,25 +301,10 @@ fn role(s: &Sample, listening: &Ports) -> Role {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{Congestion, Info};
+    use crate::sample::Info;
 
     fn socket(cookie: u64, local: u16, peer: u16, state: State) -> Sample {
-        let at = |port| Endpoint { ip: [127, 0, 0, 1].into(), port };
-        Sample {
-            cookie,
-            local: at(local),
-            peer: at(peer),
-            device: 0,
-            state,
-            inode: 1,
-            rqueue: 0,
-            wqueue: 0,
-            retransmits: 0,
-            expires: None,
-            info: Some(Info::default()),
-            memory: None,
-            congestion: Congestion::default(),
-        }
+        Sample { cookie, state, inode: 1, info: Some(Info::default()), ..Sample::open(local, peer) }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Room in the window that is not used at once: the buffer, or a congestion window that a loss made smaller.
 
+use crate::windows::response_in_flights;
 use crate::wire::{CLIENT, Tap, Wire, ms, us};
 use tcpwhy_base::{Cause, Nanos, TcpFlags};
 
@@ -273,19 +274,6 @@ fn a_window_that_a_mark_made_smaller_is_no_buffer() {
         };
         assert_eq!([told(0), told(TcpFlags::CWR)], [[true, false], [false, true]], "{tap:?}");
     }
-}
-
-/// The client asks at 30 ms; the server sends a flight of each of these sizes (segments), every one as soon as the
-/// one before is acknowledged.
-fn response_in_flights(w: &mut Wire, from: Nanos, flights: &[u32]) -> Nanos {
-    w.at(from).client().data(100);
-    w.after(ms(10));
-    for &n in flights {
-        w.server().write(n * MSS);
-        w.after(ms(10)).client().ack();
-        w.after(ms(10));
-    }
-    w.now - ms(10)
 }
 
 /// A loss has ended slow start for good: a window that stays as large behind an idle time as well is in congestion avoidance, and no buffer.

@@ -14,7 +14,7 @@ fn opened(tap: Tap) -> Wire {
 
 /// The client asks at 30 ms; the server sends a flight of each of these sizes (segments), every one as soon as the
 /// one before is acknowledged.
-fn response_in_flights(w: &mut Wire, from: Nanos, flights: &[u32]) -> Nanos {
+pub(crate) fn response_in_flights(w: &mut Wire, from: Nanos, flights: &[u32]) -> Nanos {
     w.at(from).client().data(100);
     w.after(ms(10));
     for &n in flights {

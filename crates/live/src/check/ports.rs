@@ -119,23 +119,16 @@ fn is_loopback(own: IpAddr, peer: Endpoint) -> bool {
 mod tests {
     use super::*;
     use crate::check::{Counters, Settings};
-    use crate::sample::{Congestion, Info};
+    use crate::sample::Info;
 
     fn socket(ip: [u8; 4], port: u16, left: Option<i64>) -> Sample {
         Sample {
-            cookie: 0,
             local: Endpoint { ip: ip.into(), port },
             peer: Endpoint { ip: ip.into(), port: 80 },
-            device: 0,
             state: if left.is_some() { State::TimeWait } else { State::Established },
-            inode: 0,
-            rqueue: 0,
-            wqueue: 0,
-            retransmits: 0,
             expires: left.map(Nanos::millis),
             info: left.is_none().then(Info::default),
-            memory: None,
-            congestion: Congestion::default(),
+            ..Sample::open(port, 80)
         }
     }
 
