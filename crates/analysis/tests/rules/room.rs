@@ -317,3 +317,21 @@ fn a_smaller_initial_window_is_taken_back_to_itself() {
     // What it begins with holds all.
     assert_eq!(restarts(8), [Nanos::ZERO; 2]);
 }
+
+/// Behind a partial segment that an ACK let go full ones left at once: its writer had waited for room as well, and was late a moment later for other reasons. What hides
+/// holds of Nagle's algorithm hides none of these (rules 24 and 56).
+#[test]
+fn what_was_filled_up_at_once_is_no_hidden_hold() {
+    let mut w = opened(Tap::Server);
+    w.at(ms(30)).client().data(100);
+    w.after(ms(10)).server().write(10 * MSS + 912);
+    for _ in 0..12 {
+        w.after(ms(10)).client().ack();
+        w.after(ms(10) + us(20)).server().data(912);
+        w.server().write(10 * MSS);
+    }
+    w.after(ms(2)).server().data(912);
+    w.after(ms(10)).client().ack();
+    let budget = w.connection().budget;
+    assert!(budget.get(Cause::SenderPause) < ms(30), "{budget:?}");
+}
