@@ -439,7 +439,7 @@ impl Conn {
         step.held = self.held_back(s);
         self.habits.learn(&passage, &release);
         let idle = !arrived.before.nxt.after(passage.flow.una);
-        self.track_learns(s, t, arrived.arrival, &release, idle);
+        self.track_learns(s, t, arrived.arrival, &release, idle, &mut step);
         if s == End::Server
             && step.is_turn()
             && let Some(wait) = self.behind_others(&step, segment)
@@ -465,11 +465,21 @@ impl Conn {
     }
 
     /// What a release says of the state of its sender; `idle`: nothing was in flight before it.
-    fn track_learns(&mut self, s: End, t: Nanos, arrival: Arrival, release: &Release, idle: bool) {
+    fn track_learns(
+        &mut self,
+        s: End,
+        t: Nanos,
+        arrival: Arrival,
+        release: &Release,
+        idle: bool,
+        step: &mut Step,
+    ) {
         match release.wait {
             Wait::Loss { .. } if arrival == Arrival::Retransmission => self.track.sent_again(s),
             Wait::Loss { .. } => self.track.lost_before_tap(s),
-            Wait::Acked(acked) if release.ack.is_some() => self.track.first_flight(s, acked.flight),
+            Wait::Acked(acked) if release.ack.is_some() => {
+                (step.cwnd, step.before) = self.track.flew(s, acked.flight, release.loss.is_some());
+            }
             // The window falls back in the middle of a message as between two, if the writer paused with nothing in
             // flight (`tcp_slow_start_after_idle_check` is asked for what is newly written).
             Wait::Pause(pause) if idle && !pause.there => self.track.resumes(s, t),
@@ -496,9 +506,10 @@ mod tests {
     /// 16 are for when the server first answered anything (rules 35 and 70), 32 for what routers say and for a second SYN-ACK (rules 89
     /// and 91), 64 for when packets left (rule 87), 16 for when SYNs did by their time stamps (rule 96), 16 for what libraries say within TLS (rule 109), 16 for
     /// what is asked ahead (rule 104), 16 for what goes both ways (rule 112), 8 lead to
-    /// answers on a kernel's ticks (rule 115), 64 are for how messages begin (rule 116), 16 lead to what is known to have been sent and never passed (rule 106).
+    /// answers on a kernel's ticks (rule 115), 64 are for how messages begin (rule 116), 16 lead to what is known to have been sent and never passed (rule 106), 16
+    /// are for the latest flight behind a loss (rule 55).
     #[test]
     fn its_state_is_small() {
-        assert!(size_of::<Conn>() <= 3_024, "{}", size_of::<Conn>());
+        assert!(size_of::<Conn>() <= 3_040, "{}", size_of::<Conn>());
     }
 }

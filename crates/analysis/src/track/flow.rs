@@ -244,6 +244,9 @@ pub(crate) struct Cwnd {
     restarted: u32,
     /// A loss has ended slow start.
     lost: bool,
+    /// Most bytes in flight since the last loss was repaired, seen from afar the latest flight that an ACK let go on: what flew before says nothing of the window that
+    /// the loss left.
+    since_loss: u32,
     /// An idle time does not make it smaller (`tcp_slow_start_after_idle`): more flew after one than that would have left.
     kept: bool,
     /// Most bytes in flight.
@@ -252,7 +255,7 @@ pub(crate) struct Cwnd {
     pub(crate) initial: u32,
 }
 
-at_rest! { Cwnd { estimate as Flight, before_idle, before_loss, restarted, lost, kept, max_flight, initial } }
+at_rest! { Cwnd { estimate as Flight, before_idle, before_loss, restarted, lost, since_loss, kept, max_flight, initial } }
 
 impl Cwnd {
     pub(crate) fn state(&self) -> CwndState {
@@ -275,7 +278,14 @@ impl Cwnd {
 
     /// An ACK for `advance` bytes came, with so many in flight before it.
     #[inline]
-    pub(crate) fn acknowledged(&mut self, advance: u32, flight_before: u32, initial: u32, recovering: bool) {
+    pub(crate) fn acknowledged(
+        &mut self,
+        advance: u32,
+        flight_before: u32,
+        initial: u32,
+        recovering: bool,
+        near: bool,
+    ) {
         if self.estimate == 0 {
             self.estimate = initial;
         }
@@ -296,6 +306,9 @@ impl Cwnd {
         // What flies is allowed, whatever the window grows by after a loss.
         if !recovering {
             self.estimate = self.estimate.max(flight_before);
+            if near && self.lost {
+                self.flew(flight_before);
+            }
         }
     }
 
@@ -305,8 +318,9 @@ impl Cwnd {
     pub(crate) fn idle(&mut self, initial: u32, mss: u32, timeouts: u32, sent: u64) {
         let fewer = self.initial > 0 && self.initial < initial && self.initial.is_multiple_of(mss.max(1));
         let begins = if fewer { self.initial } else { initial };
-        if self.estimate > begins && !self.kept {
-            self.before_idle = self.before_idle.max(self.estimate);
+        let had = if self.since_loss > 0 { self.since_loss } else { self.estimate };
+        if had > begins && !self.kept {
+            self.before_idle = self.before_idle.max(had);
             let largest = u32::try_from(sent).unwrap_or(u32::MAX).saturating_add(initial);
             // A writer may have had no more at first: what shows that nothing is restarted goes by the larger one.
             self.restarted = initial.max(largest >> timeouts.min(31));
@@ -326,10 +340,28 @@ impl Cwnd {
         }
     }
 
+    /// Behind a loss so many bytes were in flight: if that is as much as before the idle time, it was the loss that left so small a window.
+    fn flew(&mut self, bytes: u32) {
+        self.since_loss = self.since_loss.max(bytes);
+        if bytes >= self.before_idle {
+            self.before_idle = 0;
+        }
+    }
+
+    /// The same from afar, where an ACK let a segment go. What was repaired meanwhile is counted twice in such a flight, until the next one.
+    pub(crate) fn flew_afar(&mut self, bytes: u32) {
+        if self.lost {
+            self.since_loss = 0;
+            self.flew(bytes);
+        }
+    }
+
     /// A loss before the tap was repaired, with so many bytes in flight.
     pub(crate) fn lost_before_tap(&mut self, flight: u32) {
         self.before_loss = self.before_loss.max(flight);
         self.lost = true;
+        self.before_idle = 0;
+        self.since_loss = 0;
     }
 
     /// A loss has made it smaller.
@@ -344,6 +376,7 @@ impl Cwnd {
         self.lost = true;
         self.estimate = self.estimate.min(flight);
         self.before_idle = 0;
+        self.since_loss = 0;
     }
 }
 

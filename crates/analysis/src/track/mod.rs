@@ -418,9 +418,12 @@ impl Tracker {
         }
     }
 
-    /// The first flight of `s` that waited for an ACK had so many bytes.
-    pub(crate) fn first_flight(&mut self, s: End, bytes: u32) {
-        self.half[s].first_flight(bytes);
+    /// A flight of `s` waited for an ACK. Gives what is known of its window during that wait, and what flew before a loss or an idle time made it smaller.
+    pub(crate) fn flew(&mut self, s: End, bytes: u32, repairing: bool) -> (CwndState, u32) {
+        let near = self.near(s);
+        self.half[s].flew(bytes, repairing, near);
+        let cwnd = &self.half[s].flow().cwnd;
+        (cwnd.state(), cwnd.before())
     }
 
     /// A loss of `s` before the tap was repaired.

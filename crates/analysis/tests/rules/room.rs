@@ -303,6 +303,28 @@ fn after_a_loss_and_an_idle_time_a_plateau_is_the_windows() {
     assert!(with[1] >= ms(100) && with[0] == Nanos::ZERO, "{with:?}");
 }
 
+/// Behind a loss an idle time takes the window that the loss left, and not what flew before: as much flies as before the idle time, or it grows back to that.
+#[test]
+fn what_an_idle_time_takes_is_what_a_loss_had_left() {
+    let restarts = |tap: Tap, flights: &[u32]| {
+        let mut w = opened(tap);
+        let end = response_in_flights(&mut w, ms(30), &[10, 20]);
+        w.at(end).client().data(100);
+        w.after(ms(10)).server().data(MSS).lost();
+        w.server().write(39 * MSS);
+        w.after(ms(20)).server().repeat(30 * MSS, MSS);
+        w.after(ms(10)).client().ack();
+        let end = response_in_flights(&mut w, end + ms(50), &[20, 20, 20, 20]);
+        response_in_flights(&mut w, end + ms(500), flights);
+        let budget = w.connection().budget;
+        [Cause::IdleRestart, Cause::CongestionWindow].map(|c| budget.get(c) > ms(15))
+    };
+    for tap in [Tap::Server, Tap::Client] {
+        assert_eq!(restarts(tap, &[20, 20, 24, 24, 28]), [false, true], "{tap:?}");
+        assert_eq!(restarts(tap, &[10, 20, 20, 24, 24]), [true, true], "{tap:?}");
+    }
+}
+
 /// A route may have its own initial window (`initcwnd`): an idle time takes the window back to that.
 #[test]
 fn a_smaller_initial_window_is_taken_back_to_itself() {

@@ -191,7 +191,7 @@ impl Half {
         let flow = &mut self.flow;
         let flight = if view.near { in_flight } else { in_flight.max(flow.flight_by_rounds()) };
         let initial = initial * flow.mss.max(1);
-        flow.cwnd.acknowledged(advance, flight, initial, flow.recovery.is_some());
+        flow.cwnd.acknowledged(advance, flight, initial, flow.recovery.is_some(), view.near);
     }
 
     /// The ACK that just came, so long after the one before it, waited for a reader and not on the path (rule 86). Behind a loss it waited for that; but a

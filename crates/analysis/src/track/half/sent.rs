@@ -368,10 +368,14 @@ impl Half {
         }
     }
 
-    /// The first flight that waited for an ACK had so many bytes.
-    pub(crate) fn first_flight(&mut self, bytes: u32) {
-        if self.flow.cwnd.initial == 0 {
-            self.flow.cwnd.initial = bytes;
+    /// A flight of so many bytes waited for an ACK, maybe while a loss was being repaired.
+    pub(crate) fn flew(&mut self, bytes: u32, repairing: bool, near: bool) {
+        let cwnd = &mut self.flow.cwnd;
+        if cwnd.initial == 0 {
+            cwnd.initial = bytes;
+        }
+        if !near && !repairing {
+            cwnd.flew_afar(bytes);
         }
     }
 
