@@ -2,13 +2,14 @@
 """The BPF programs of `tcpwhy watch` and `tcpwhy record`: their sources in crates/live/bpf, and the objects that are built in.
 
     scripts/bpf.py build     with clang, writes the objects and what they were made from
-    scripts/bpf.py check     the objects are those of the sources; needs no clang
+    scripts/bpf.py check     the objects are those of the sources, and files that these name are there; needs no clang
 
 The objects are committed, so that whoever builds tcpwhy needs no clang.
 """
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -51,6 +52,13 @@ def check():
         if f.read() != sums():
             print('crates/live/bpf: an object is not that of its source: make bpf')
             return 1
+    for program in PROGRAMS:
+        with open(os.path.join(FOLDER, f'{program}.bpf.c'), encoding='utf8') as f:
+            named = re.findall(r'\bsrc/\S+\.rs', f.read())
+        for name in named:
+            if not os.path.exists(os.path.join(FOLDER, '..', name)):
+                print(f'crates/live/bpf/{program}.bpf.c names {name}, which is not there')
+                return 1
     print('ok')
     return 0
 

@@ -15,7 +15,7 @@ struct bpf_iter__tcp {
 	struct sock_common *sk_common;
 } __attribute__((preserve_access_index));
 
-/* One socket; the reader knows this layout (src/check/probe.rs). */
+/* One socket; the reader knows this layout (src/probe.rs). */
 struct lock {
 	u64 cookie;
 	u32 locks;

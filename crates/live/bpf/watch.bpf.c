@@ -32,7 +32,7 @@ struct held {
 	u64 longest_ns;
 };
 
-/* Sums of one socket; the reader knows this layout (src/kernel.rs). */
+/* Sums of one socket; the reader knows this layout (src/facts.rs). */
 struct sums {
 	u64 cookie;
 	struct held nagle;
