@@ -10,7 +10,7 @@ import { EMPTY, ladder, packetTable, type LadderHost } from './ladder';
 import { exchangeTable, type Links } from './overview';
 import type { Track } from './packets';
 import { stretch } from './stretch';
-import { byRequests, finding, fixesOn, timeBar } from './parts';
+import { byRequests, finding, fixesOn, inherentOn, timeBar } from './parts';
 import type { Connection, End, Exchange, Finding, Span } from './types';
 
 /** The room within an element, in CSS pixels. */
@@ -64,6 +64,7 @@ export class ConnectionView {
     );
     this.list = table;
     const omitted = c.exchanges_omitted;
+    const shown = found(data, c);
     this.element.append(
       h(
         'section',
@@ -90,12 +91,12 @@ export class ConnectionView {
               : null,
           )
         : h('span'),
-      c.findings.length
+      shown.length
         ? h(
             'section',
             {},
             h('h2', {}, 'What was found on it'),
-            ...found(data, c).map(f => finding(data, f, links.example, links.cause)),
+            ...shown.map(f => finding(data, f, links.example, links.cause)),
           )
         : h('span'),
       h('section', {}, h('h2', {}, 'The two ends'), ends(c)),
@@ -357,9 +358,8 @@ export class ConnectionView {
 
 /** Those that hold time of its requests, with the fixes for this connection. */
 function found(data: Data, c: Connection): Finding[] {
-  return byRequests(c.findings)
-    .filter(f => !f.minor)
-    .map(f => ({ ...f, fixes: fixesOn(data, c, f.cause, f.side) }));
+  const own = c.findings.map(f => ({ ...f, fixes: fixesOn(data, c, f.cause, f.side) }));
+  return byRequests([...own, ...inherentOn(data, c)]).filter(f => !f.minor);
 }
 
 function facts(data: Data, c: Connection): string {

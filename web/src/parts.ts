@@ -1,7 +1,7 @@
 // Pieces that the first screen and the page of a connection share.
 
 import { patch } from './causes';
-import { address, type Data, placeOf } from './data';
+import { address, type Data, placeOf, timesOf } from './data';
 import { h } from './dom';
 import { bytes, count, duration, percent, range } from './format';
 import type { Cause, Connection, Finding, Fix, Frames } from './types';
@@ -117,6 +117,56 @@ export function fixesOn(data: Data, c: Connection, cause: string, side: string |
   return whole.fixes.map((fix, i) => {
     const general = new Set(data.page.general[at]?.[i]);
     return { ...bare(fix), how: fix.how.filter((_, k) => general.has(k)), program: undefined };
+  });
+}
+
+/** What is inherent in the requests of a connection, of which its own findings say nothing: the distance, a link that was busy. */
+export function inherentOn(data: Data, c: Connection): Finding[] {
+  const { connections, summary, findings } = data.report;
+  const alone = connections.length === 1 && !summary.connections_omitted;
+  const times = timesOf(c);
+  const sum = times.reduce((s, [, ns]) => s + ns, 0);
+  return times.flatMap(([id, ns]): Finding[] => {
+    const cause = data.causes.get(id);
+    const whole = findings.find(f => f.cause === id);
+    if (cause?.class !== 'I' || !whole || c.findings.some(f => f.cause === id)) return [];
+    // Those of the capture are of this connection, if there is no other.
+    if (alone) return [whole];
+    const parts = [{ id: 0, spans: c.setup?.spans ?? [] }, ...c.exchanges].flatMap(x =>
+      x.spans.filter(s => s.cause === id).map(span => ({ x: x.id, span, ns: span.end_ns - span.start_ns })),
+    );
+    if (!parts.length) return [];
+    const longest = parts.reduce((a, b) => (b.ns > a.ns ? b : a));
+    const { frames, start_ns, end_ns, confidence, side, why } = longest.span;
+    return [
+      {
+        ...whole,
+        id: `${c.id}.${id}`,
+        requests_ns: ns,
+        share_of_requests: ns / sum,
+        minor: longest.ns < 1e6 && ns < 0.01 * sum,
+        confidence,
+        side,
+        why,
+        // Those that are summed, and not listed, are not counted.
+        occurrences: c.exchanges_omitted ? 0 : parts.reduce((n, p) => n + Math.max(1, p.span.folded), 0),
+        shortest_ns: Math.min(...parts.map(p => p.ns)),
+        longest_ns: longest.ns,
+        connection_count: 1,
+        example: {
+          connection: c.id,
+          exchange: longest.x || null,
+          frames,
+          start_ns,
+          end_ns,
+          display_filter: '',
+        },
+        evidence: [],
+        exchange_names: [],
+        model: null,
+        fixes: fixesOn(data, c, id, whole.side).map(bare),
+      },
+    ];
   });
 }
 

@@ -117,6 +117,25 @@ test('a window of keys', async () => {
   await page.close();
 });
 
+test('what took most of a connection stands among what was found on it', async () => {
+  // A link, alone in its capture; the distance, on one of two connections.
+  for (const name of ['zeek__tcp_retransmit-fast009.pcap', 'PcapPlusPlus__raw_ip.pcap']) {
+    const capture = join(ROOT, 'captures', name);
+    const json = JSON.parse(tcpwhy('explain', capture, '--json'));
+    const { url } = pageOf(capture, `${name}.html`);
+    for (const c of json.connections.filter(c => Object.keys(c.budget).length)) {
+      const [cause, ns] = Object.entries(c.budget).reduce((a, b) => (b[1] > a[1] ? b : a));
+      const { page, trouble } = await shows(`${url}#connection=${c.id}`);
+      const first = page.locator('.connection article').first();
+      await first.waitFor();
+      assert.equal(await first.locator('.lost b').textContent(), duration(ns), `${name} ${c.id}`);
+      assert.equal(await first.locator('h3 .link').getAttribute('title'), `what ${cause} is`);
+      assert.deepEqual(trouble, []);
+      await page.close();
+    }
+  }
+});
+
 test('connections and exchanges equal the JSON', async () => {
   const json = JSON.parse(tcpwhy('explain', SMTP, '--json'));
   const [c] = json.connections;
