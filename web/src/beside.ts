@@ -2,7 +2,7 @@
 
 import { patch } from './causes';
 import { address, type Data, track as tracked } from './data';
-import { h } from './dom';
+import { h, scroll } from './dom';
 import { bytes, duration, percent } from './format';
 import { EMPTY, ladder } from './ladder';
 import type { Connection, Exchange } from './types';
@@ -132,7 +132,7 @@ export function beside(data: Data, a: Pick, b: Pick, width: number, remove: () =
         },
       };
       const picture = ladder(host, wide ? Math.floor((width - 24) / 2) : width);
-      ladders.append(h('div', { class: 'scroll' }, h('h3', {}, nameOf(p)), picture));
+      ladders.append(scroll(`packets of ${nameOf(p)}`, h('h3', {}, nameOf(p)), picture));
     });
   });
   return h(

@@ -3,7 +3,7 @@
 import { beside, nameOf, pickOf } from './beside';
 import { type Data, detail, frameName, type Place, spansOf, timesOf, track as tracked } from './data';
 import type { Drawer } from './drawer';
-import { h } from './dom';
+import { h, scroll } from './dom';
 import { bitRate, bytes, count, duration, moment, range } from './format';
 import { Graphs, type Placed } from './graphs';
 import { EMPTY, ladder, packetTable, type LadderHost } from './ladder';
@@ -99,7 +99,7 @@ export class ConnectionView {
             ...shown.map(f => finding(data, f, links.example, links.cause)),
           )
         : h('span'),
-      h('section', {}, h('h2', {}, 'The two ends'), ends(c)),
+      h('section', {}, h('h2', {}, 'The two ends'), scroll('the two ends', ends(c))),
     );
     this.ready = this.start();
     // Beside the drawer there is less room.
@@ -307,7 +307,7 @@ export class ConnectionView {
         { class: 'dim' },
         'Time runs down, not to scale; bars stand at the end that could change it. Arrows slope only to show their direction.',
       ),
-      h('div', { class: 'scroll' }, ladder(host, width)),
+      scroll('packets of the exchange', ladder(host, width)),
       packetTable(host).element,
     );
   }

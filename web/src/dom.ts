@@ -40,6 +40,27 @@ export function svg(tag: string, attributes: Attributes = {}, ...children: Child
   return element;
 }
 
+/** Where there is more than fits, the keyboard gets there, too. */
+const reached = new ResizeObserver(entries => {
+  for (const { target } of entries) {
+    if (target.scrollWidth > target.clientWidth) target.setAttribute('tabindex', '0');
+    else target.removeAttribute('tabindex');
+  }
+});
+
+/** It may be wider than the page, and scrolls by itself: by pointer and by keys. */
+export function reachable<T extends HTMLElement>(element: T, label: string): T {
+  element.setAttribute('role', 'region');
+  element.setAttribute('aria-label', label);
+  reached.observe(element);
+  return element;
+}
+
+/** Something in a box that scrolls. */
+export function scroll(label: string, ...children: Child[]): HTMLElement {
+  return reachable(h('div', { class: 'scroll' }, ...children), label);
+}
+
 const variables = new Map<string, string>();
 
 /** The value of a CSS variable; asked of the browser once, since a graph asks a thousand times. */

@@ -1,6 +1,6 @@
 // The little Markdown that the pages of docs/causes use, turned into elements.
 
-import { h } from './dom';
+import { h, reachable, scroll } from './dom';
 
 export function markdown(text: string): DocumentFragment {
   const out = document.createDocumentFragment();
@@ -17,7 +17,7 @@ export function markdown(text: string): DocumentFragment {
       flush();
       const code: string[] = [];
       for (i++; i < lines.length && !lines[i].startsWith('```'); i++) code.push(lines[i]);
-      out.append(h('pre', {}, code.join('\n')));
+      out.append(reachable(h('pre', {}, code.join('\n')), 'commands'));
     } else if (/^#+ /.test(line)) {
       flush();
       const level = line.indexOf(' ');
@@ -35,7 +35,7 @@ export function markdown(text: string): DocumentFragment {
         const tag = table.rows.length ? 'td' : 'th';
         table.append(h('tr', {}, ...cells.map(c => inline(h(tag), c.trim()))));
       }
-      out.append(h('div', { class: 'scroll' }, table));
+      out.append(scroll('table', table));
       continue;
     } else if (/^- /.test(line)) {
       flush();

@@ -136,6 +136,34 @@ test('what took most of a connection stands among what was found on it', async (
   }
 });
 
+test('what is wider than a narrow page is reached by keys', async () => {
+  const narrow = { width: 420, height: 800 };
+  for (const [place, least] of [
+    ['#cause=send_buffer', 2],
+    ['#connection=1&exchange=19', 0],
+    ['', 0],
+  ]) {
+    const { page, trouble } = await shows(`${smtp.url}${place}`, narrow);
+    await until(async () => assert.ok((await page.locator('.scroll[tabindex="0"]').count()) >= Math.min(least, 1)));
+    const scrolled = await page.evaluate(() =>
+      [...document.querySelectorAll('*')]
+        .filter(e => e.scrollWidth > e.clientWidth + 1 && ['auto', 'scroll'].includes(getComputedStyle(e).overflowX))
+        .map(e => [e.className, e.tabIndex, e.getAttribute('role'), e.getAttribute('aria-label')]),
+    );
+    assert.ok(scrolled.length >= least, `${place}: ${scrolled}`);
+    for (const [of, tab, role, label] of scrolled)
+      assert.ok(tab === 0 && role && label, `${place}: ${of} ${role} ${label}`);
+    const box = page.locator('.scroll[tabindex="0"]').first();
+    if (await box.count()) {
+      await box.focus();
+      await page.keyboard.press('ArrowRight');
+      await until(async () => assert.ok((await box.evaluate(e => e.scrollLeft)) > 0));
+    }
+    assert.deepEqual(trouble, []);
+    await page.close();
+  }
+});
+
 test('connections and exchanges equal the JSON', async () => {
   const json = JSON.parse(tcpwhy('explain', SMTP, '--json'));
   const [c] = json.connections;
