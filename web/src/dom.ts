@@ -40,6 +40,13 @@ export function svg(tag: string, attributes: Attributes = {}, ...children: Child
   return element;
 }
 
+/** A text whose parts between backticks are code. */
+export function coded(text: string): Child[] {
+  return text
+    .split(/(`[^`]+`)/)
+    .map(part => (part.startsWith('`') && part.length > 2 ? h('code', {}, part.slice(1, -1)) : part));
+}
+
 /** Where there is more than fits, the keyboard gets there, too. */
 const reached = new ResizeObserver(entries => {
   for (const { target } of entries) {

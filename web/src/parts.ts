@@ -2,7 +2,7 @@
 
 import { patch } from './causes';
 import { address, type Data, placeOf, timesOf } from './data';
-import { h } from './dom';
+import { coded, h } from './dom';
 import { bytes, count, duration, percent, range } from './format';
 import type { Cause, Connection, Finding, Fix, Frames } from './types';
 
@@ -349,7 +349,7 @@ export function fixes(data: Data, list: Fix[], next: boolean, against: Finding[]
         h('span', { class: 'where' }, place(data, fix, against)),
         predicted(fix) ? h('span', { class: 'where' }, ` · predicted to save ${duration(fix.saves_ns ?? 0)}`) : null,
       ),
-      fix.how.length ? h('ul', {}, ...fix.how.map(how => h('li', {}, how.replace(/^Any: /, '')))) : null,
+      fix.how.length ? h('ul', {}, ...fix.how.map(how => h('li', {}, ...coded(how.replace(/^Any: /, ''))))) : null,
     );
   const shown: HTMLElement[] = list.slice(0, open).map((fix, i) => {
     const rows = ROWS(fix);
@@ -360,7 +360,7 @@ export function fixes(data: Data, list: Fix[], next: boolean, against: Finding[]
           'details',
           {},
           h('summary', {}, `${count(fix.how.length - rows, 'other system')}`),
-          h('ul', {}, ...fix.how.slice(rows).map(how => h('li', {}, how))),
+          h('ul', {}, ...fix.how.slice(rows).map(how => h('li', {}, ...coded(how)))),
         ),
       );
     return element;

@@ -164,6 +164,13 @@ test('what is wider than a narrow page is reached by keys', async () => {
   }
 });
 
+test('commands in a fix are code', async () => {
+  const { page } = await shows(smtp.url);
+  assert.ok((await page.locator('.fix code').count()) > 0);
+  for (const fix of await page.locator('.fix').allTextContents()) assert.ok(!fix.includes('`'), fix);
+  await page.close();
+});
+
 test('connections and exchanges equal the JSON', async () => {
   const json = JSON.parse(tcpwhy('explain', SMTP, '--json'));
   const [c] = json.connections;

@@ -67,7 +67,7 @@ test('a fix on a connection is about that connection', async () => {
       for (const end of [other.client, other.server]) assert.ok(!text.includes(end), `${end} in ${text}`);
     // The program in sight is not folded away, and the words are those of the text.
     const rows = await card.locator('.fix > ul li').allTextContents();
-    const said = flat(tcpwhy('explain', CAPTURE, '--quiet', '--connection', `${c.id}`));
+    const said = flat(tcpwhy('explain', CAPTURE, '--quiet', '--connection', `${c.id}`)).replaceAll('`', '');
     assert.equal(rows.length, 2);
     assert.ok(rows[1].startsWith(program), rows[1]);
     for (const row of rows) assert.ok(said.includes(flat(row)), `${row} in ${said}`);
