@@ -5,6 +5,7 @@ use crate::connection::{Connection, Role};
 use crate::losses::{Ended, Loss, add, losses};
 use crate::sample::Info;
 use crate::split::Where;
+use std::borrow::Borrow;
 use tcpwhy_base::{Cause, Figures, FixId, Nanos, Place, Shown, Side};
 
 /// A cause that connections lost time to in the last interval.
@@ -51,9 +52,9 @@ pub fn findings(connections: &[Connection]) -> Vec<Finding> {
 }
 
 /// The same with all that ended in the interval, of which `connections` holds those that lost most ([`Ended::worst`]).
-pub fn findings_with(connections: &[Connection], ended: &Ended) -> Vec<Finding> {
+pub fn findings_with<C: Borrow<Connection>>(connections: &[C], ended: &Ended) -> Vec<Finding> {
     let mut all: Vec<(Loss, usize)> = Vec::new();
-    for (n, c) in connections.iter().enumerate().filter(|(_, c)| !c.ended) {
+    for (n, c) in connections.iter().map(C::borrow).enumerate().filter(|(_, c)| !c.ended) {
         losses(c).into_iter().for_each(|loss| add(&mut all, loss, || n));
     }
     ended.losses_in(connections).for_each(|(loss, n)| add(&mut all, loss, || n));
@@ -73,7 +74,7 @@ pub fn findings_with(connections: &[Connection], ended: &Ended) -> Vec<Finding> 
     let mut found: Vec<Finding> = all.into_iter().map(finding).collect();
     found.sort_by_key(|f| (std::cmp::Reverse(f.time), f.cause, f.at));
     for f in &mut found {
-        if let Some(c) = connections.get(f.worst) {
+        if let Some(c) = connections.get(f.worst).map(C::borrow) {
             f.why = why(f.cause, c);
             f.fixes = fixes(f, c);
         }

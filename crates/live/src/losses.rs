@@ -3,6 +3,7 @@
 use crate::connection::{Connection, Role};
 use crate::split::Where;
 use hashbrown::HashSet;
+use std::borrow::Borrow;
 use tcpwhy_base::{Cause, Class, Nanos, Side};
 
 /// Below this share of a connection's interval a cause is not worth a word.
@@ -110,8 +111,12 @@ impl Ended {
     }
 
     /// What all of them lost time to, with the places in `connections` of those that lost most.
-    pub(crate) fn losses_in(&self, connections: &[Connection]) -> impl Iterator<Item = (Loss, usize)> {
-        let place = |c: &Connection| connections.iter().position(|of| of.sample.cookie == c.sample.cookie);
+    pub(crate) fn losses_in<C: Borrow<Connection>>(
+        &self,
+        connections: &[C],
+    ) -> impl Iterator<Item = (Loss, usize)> {
+        let is = |of: &C, c: &Connection| of.borrow().sample.cookie == c.sample.cookie;
+        let place = move |c: &Connection| connections.iter().position(|of| is(of, c));
         self.losses.iter().filter_map(move |(loss, worst)| Some((*loss, place(worst)?)))
     }
 }

@@ -7,7 +7,7 @@ use crate::schema::{CLASS, CLIENT, Field, Get, Kind, OWNER, PORT, SERVER, Table,
 use std::collections::HashMap;
 use std::sync::Arc;
 use tcpwhy_base::{Cause, Endpoint, Nanos};
-use tcpwhy_live::{Connection, Facts, Finding, Info, Process, Role, Share, Where, findings};
+use tcpwhy_live::{Connection, Ended, Facts, Finding, Info, Process, Role, Share, Where, findings_with};
 
 /// What all rows of a connection share.
 #[derive(Debug)]
@@ -83,13 +83,16 @@ impl WatchRows {
         for c in live {
             self.shares(c, start, end);
         }
+        let mut gone = Ended::default();
         for c in ended {
             let of = self.shares(c, start, end);
             self.shares.extend(self.last.remove(&c.sample.cookie));
             self.connections.push(row(of, c, false, end));
+            gone.add(c);
         }
-        for finding in findings(live) {
-            let example = live.get(finding.worst).map_or(0, |c| c.sample.cookie);
+        let all: Vec<&Connection> = live.iter().chain(gone.worst()).collect();
+        for finding in findings_with(&all, &gone) {
+            let example = all.get(finding.worst).map_or(0, |c| c.sample.cookie);
             let host = Arc::clone(&self.host);
             self.findings.push(FindingRow { host, start, interval: end - start, example, finding });
         }
@@ -350,9 +353,14 @@ const FINDINGS: &[Get<FindingRow>] = &[
     (CLASS, |r| Value::Text(r.finding.cause.class().letter())),
     (OWNER, |r| Value::Text(r.finding.cause.owner().id())),
     (SIDE, |r| Value::Text(r.finding.side.name())),
-    (must("lost_ns", Kind::Duration, "In the interval, over all connections that live"), |r| {
-        time(r.finding.time)
-    }),
+    (
+        must(
+            "lost_ns",
+            Kind::Duration,
+            "In the interval, over all connections, those that ended in it included",
+        ),
+        |r| time(r.finding.time),
+    ),
     (must("total_ns", Kind::Duration, "Since those connections are looked at"), |r| time(r.finding.total)),
     (must("connections", Kind::Number, "How many connections show it"), |r| {
         count(r.finding.connections as u64)
@@ -417,5 +425,53 @@ impl Group for WatchRows {
             Table::WatchFindings => columns(FINDINGS, self.findings.get(from..to)),
             _ => Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tcpwhy_live::{Congestion, Sample, State, Table as Live};
+
+    /// A socket that the other end's window has stopped for so long.
+    fn stopped(cookie: u64, stopped: Nanos) -> Sample {
+        let at = |port| Endpoint { ip: [10, 0, 0, 1].into(), port };
+        Sample {
+            cookie,
+            local: at(40_000),
+            peer: at(443),
+            device: 0,
+            state: State::Established,
+            inode: 5,
+            rqueue: 0,
+            wqueue: 0,
+            retransmits: 0,
+            expires: None,
+            info: Some(Info { busy: stopped, rwnd_limited: stopped, notsent: 9000, ..Info::default() }),
+            memory: None,
+            congestion: Congestion::default(),
+        }
+    }
+
+    /// Three connections that wait all of their 80 ms, one after the other, beside one that lives and does not.
+    #[test]
+    fn findings_hold_connections_that_ended_in_the_interval() {
+        let (mut table, mut ended) = (Live::default(), Vec::new());
+        let mut now = Nanos::ZERO;
+        for cookie in 1..=3 {
+            for look in 0..9 {
+                table.feed(&[stopped(9, Nanos::ZERO), stopped(cookie, Nanos::millis(10 * look))], now);
+                now += Nanos::millis(10);
+            }
+        }
+        table.feed(&[stopped(9, Nanos::ZERO)], now);
+        ended.extend(table.take_ended());
+        let snapshot = table.interval();
+        let mut rows = WatchRows::new("here");
+        rows.add(now - snapshot.interval, now, &ended, &snapshot.connections);
+        let [row] = rows.findings.as_slice() else { panic!("{:?}", rows.findings) };
+        let f = &row.finding;
+        assert_eq!((f.cause, f.connections, f.time), (Cause::ReceiveWindow, 3, Nanos::millis(240)));
+        assert!((1..=3).contains(&row.example), "{row:?}");
     }
 }
