@@ -58,7 +58,8 @@ the manifest.
     Spark:    spark.conf.set('spark.sql.legacy.parquet.nanosAsLong', True); spark.read.parquet('DIR/spans')
 
 The manifest holds a JSON object a line: first `{\"tool\": \"tcpwhy\", \"tables\": {schema}}`, then one for each set of files that was
-finished, with `files` and `inputs` (`path`, `bytes`, `modified_ns`, rows of each table, and `problem` where the capture is damaged).
+finished, with `files` and `inputs` (`path`, `bytes`, `modified_ns`, rows of each table, `problem` where the capture is damaged, and
+`aside` where it was left aside for its clock, without rows). As long as damaged captures are among those that are named the exit code is 1.
 A line is on the disk before its files take their names, and a run that finds files without their names gives them
 to them: a set is there as a whole or not at all.";
 

@@ -28,9 +28,12 @@ pub(crate) struct Done {
     pub(crate) stamp: Stamp,
     /// Connections, exchanges, spans, findings.
     pub(crate) rows: [usize; 4],
-    /// How it is damaged.
+    /// How it is damaged, or why it was left aside.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<String>,
+    /// It was left aside for its clock, and has no rows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) aside: bool,
 }
 
 /// The first line.
@@ -49,11 +52,11 @@ struct Set {
 }
 
 /// What the manifest says of an input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Before {
     New,
-    /// It is done.
-    Same,
+    /// It is done; how it is damaged, if it is.
+    Same(Option<String>),
     /// A file of this name is done, and it was another one.
     Other,
 }
@@ -63,7 +66,7 @@ pub(crate) enum Before {
 pub(crate) struct Manifest {
     file: File,
     path: PathBuf,
-    done: HashMap<String, Stamp>,
+    done: HashMap<String, Done>,
     sets: u64,
 }
 
@@ -139,7 +142,7 @@ impl Manifest {
                 .with_context(|| format!("{} is damaged: choose another folder", self.path.display()))?;
             self.sets = self.sets.max(set.set);
             files.extend(set.files);
-            self.done.extend(set.inputs.into_iter().map(|done| (done.stamp.path.clone(), done.stamp)));
+            self.done.extend(set.inputs.into_iter().map(|done| (done.stamp.path.clone(), done)));
         }
         Ok(files)
     }
@@ -155,7 +158,9 @@ impl Manifest {
         match self.done.get(&stamp.path) {
             Some(_) if stamp.path == "-" => Before::New,
             None => Before::New,
-            Some(known) if known == stamp => Before::Same,
+            Some(known) if known.stamp == *stamp => {
+                Before::Same(known.problem.clone().filter(|_| !known.aside))
+            }
             Some(_) => Before::Other,
         }
     }
@@ -169,7 +174,7 @@ impl Manifest {
         let set =
             Set { set: set.unwrap_or(self.sets), files: written.files.clone(), inputs: inputs.to_vec() };
         self.append(&serde_json::to_string(&set)?)?;
-        self.done.extend(set.inputs.into_iter().map(|done| (done.stamp.path.clone(), done.stamp)));
+        self.done.extend(set.inputs.into_iter().map(|done| (done.stamp.path.clone(), done)));
         Ok(())
     }
 

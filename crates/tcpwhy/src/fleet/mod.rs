@@ -196,8 +196,14 @@ impl Work<'_> {
         let stamp = Stamp::of(&item.path);
         match self.manifest().before(&stamp) {
             Before::New => {}
-            Before::Same => {
-                self.tally().before += 1;
+            Before::Same(problem) => {
+                let mut tally = self.tally();
+                tally.before += 1;
+                // What could be read of it is all that the tables have, today as then.
+                if let Some(problem) = problem {
+                    say(&problem);
+                    tally.damaged += 1;
+                }
                 return Ok(());
             }
             Before::Other => {
@@ -296,7 +302,7 @@ impl Work<'_> {
         }
         let start = ended.input.span.map_or_else(Default::default, |s| s.0);
         let rows = batch.end(&capture, start, ended.findings);
-        batch.done(Done { stamp, rows, problem });
+        batch.done(Done { stamp, rows, problem, aside: false });
         Ok(())
     }
 
@@ -318,7 +324,7 @@ impl Work<'_> {
         );
         say(&problem);
         self.tally().aside += 1;
-        batch.done(Done { stamp, rows: [0; 4], problem: Some(problem) });
+        batch.done(Done { stamp, rows: [0; 4], problem: Some(problem), aside: true });
         Ok(())
     }
 }

@@ -390,10 +390,32 @@ fn no_rows_of_a_broken_clock(dir: &Dir) {
     assert!(done.err.contains("odd.pcap: left aside, because the clock "), "{}", done.err);
     let again = tcpwhy(&["explain", folder, "--parquet", &at("tables")]);
     assert!(again.out.contains("2 were done before"), "{}{}", again.out, again.err);
+    assert_eq!(again.code, 0, "{}", again.err);
     let sums = tcpwhy(&["summarize", &at("tables"), "--json"]);
     assert!(!sums.out.contains("odd.pcap"), "{}", sums.out);
     let alone = tcpwhy(&["explain", &at("odd.pcap"), "--parquet", &at("alone")]);
     assert!(alone.out.contains(" 2 connections, 7 exchanges"), "{}{}", alone.out, alone.err);
+}
+
+/// A capture that is cut short is damaged each time that it is named, not only when its rows are written.
+#[cfg(feature = "parquet")]
+#[test]
+fn a_cut_capture_is_damaged_when_it_is_named_again() {
+    let dir = Dir::new();
+    let mut pcap = Pcap::new();
+    pcap.conversation(0, 30);
+    let captures = dir.0.join("captures");
+    std::fs::create_dir(&captures).unwrap();
+    std::fs::write(captures.join("cut.pcap"), &pcap.bytes[..pcap.bytes.len() - 9]).unwrap();
+    let tables = dir.0.join("tables");
+    let run = || tcpwhy(&["explain", captures.to_str().unwrap(), "--parquet", tables.to_str().unwrap()]);
+    for before in [false, true, true] {
+        let done = run();
+        assert_eq!(done.code, 1, "{}", done.err);
+        assert!(done.err.contains("cut.pcap: "), "{}", done.err);
+        assert_eq!(done.out.contains("1 were done before"), before, "{}", done.out);
+        assert!(done.out.contains("1 are damaged"), "{}", done.out);
+    }
 }
 
 /// Captures of different hosts that overlap in time have good clocks.
