@@ -31,8 +31,8 @@ use tcpwhy_library::Filter;
 /// What the exit codes mean.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 some input was damaged and what could be read was analysed, 2 usage, 3 could not read, no \
-permission, or too little left to judge a --fail-if by, 4 a --fail-if held or a figure of the lab was not as expected, 130 \
-interrupted (whatever a --fail-if says).";
+permission, too little left to judge a --fail-if by, or no server that both captures of compare have, 4 a --fail-if \
+held or a figure of the lab was not as expected, 130 interrupted (whatever a --fail-if says).";
 
 /// Explains from a packet capture why a TCP transfer or request is slow: where the time went, which packets prove
 /// it, what to change.

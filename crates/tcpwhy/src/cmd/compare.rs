@@ -48,12 +48,13 @@ pub(crate) fn run(args: &Compare) -> anyhow::Result<Exit> {
         }
     }
     let Some(comparison) = tcpwhy_library::compare_answers(&sides[0].analysis, &sides[1].analysis) else {
-        bail!(Usage(format!(
+        // The command is right, and so may both captures be: there is nothing to judge.
+        bail!(
             "{} and {} share no server, by address or by port: {}",
             shown(&inputs[0]),
             shown(&inputs[1]),
             servers(&sides)
-        )));
+        );
     };
     let names = inputs.each_ref().map(|p| p.display().to_string());
     let names = [names[0].as_str(), names[1].as_str()];

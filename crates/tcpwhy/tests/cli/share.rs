@@ -431,7 +431,7 @@ fn before_and_after() {
     }
     let same = tcpwhy(&["compare", &slow, &slow]);
     assert!(same.out.starts_with("no difference beyond chance"), "{}", same.out);
-    tcpwhy(&["compare", &slow, &smtp()]).fails(2, &["share no server", ":9000", ":25"]);
+    tcpwhy(&["compare", &slow, &smtp()]).fails(3, &["share no server", ":9000", ":25"]);
     tcpwhy(&["compare", "-", &smtp()]).fails(2, &["two files"]);
     assert_eq!(tcpwhy(&["compare", "no.pcap", &smtp()]).code, 3);
 }
