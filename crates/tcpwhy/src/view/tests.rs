@@ -200,6 +200,16 @@ fn help_lists_the_keys_and_any_key_closes_it() {
         let line = shown(&mut view, width, 30);
         assert!(line.contains("?: keys  q: quit"), "{width}:\n{line}");
     }
+    // In forty columns all of it stands on one screen.
+    view.step(Step::Help);
+    let help = shown(&mut view, 40, 24);
+    let words: Vec<&str> = help.split(|c: char| !c.is_alphanumeric()).collect();
+    for part in
+        ["up", "space", "chosen", "search", "exchange", "causes", "sort", "else", "graph", "quit", "closes"]
+    {
+        assert!(words.contains(&part), "{part:?}:\n{help}");
+    }
+    view.step(Step::Help);
 }
 
 #[test]
