@@ -347,7 +347,7 @@ fn refuted(out: &mut impl Write, f: &Finding, wanted: usize, layout: &Layout) ->
 }
 
 /// What a fix saves: `saves 1.11 s, predicted`. All fixes of a finding are bounded by the same time, which is said of the
-/// `first` alone; what a replay says is each one's own: `saves 92.8 ms here, 409 ms in all, predicted`, where it shortens much of what other causes
+/// `first` alone; what a replay says is each one's own: `saves 92.8 ms of this, 409 ms in all, predicted`, where it shortens much of what other causes
 /// have.
 pub fn saving(f: &Finding, fix: &Fix, first: bool) -> Option<String> {
     let next = fix.fix == FixId::Application;
@@ -358,7 +358,7 @@ pub fn saving(f: &Finding, fix: &Fix, first: bool) -> Option<String> {
     let replayed = f.replay.as_ref().zip(fix.predicted);
     let all = replayed.map(|(replay, predicted)| replay.modelled - predicted);
     Some(match all.filter(|all| *all > saves + saves.part(2)) {
-        Some(all) => format!("saves {saves} here, {all} in all, predicted"),
+        Some(all) => format!("saves {saves} of this, {all} in all, predicted"),
         None => format!("saves {saves}, predicted"),
     })
 }
@@ -487,7 +487,7 @@ mod tests {
             saving(f, &fix, false)
         };
         assert_eq!(of(130, &mut f).as_deref(), Some("saves 40.0 ms, predicted"));
-        assert_eq!(of(131, &mut f).as_deref(), Some("saves 40.0 ms here, 61.0 ms in all, predicted"));
+        assert_eq!(of(131, &mut f).as_deref(), Some("saves 40.0 ms of this, 61.0 ms in all, predicted"));
     }
 
     /// Where handshakes are listed, those that no request waited for are told apart.
