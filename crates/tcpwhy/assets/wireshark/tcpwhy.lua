@@ -10,6 +10,12 @@ set_plugin_info({
     repository = "https://github.com/tcpwhy/tcpwhy",
 })
 
+-- Where several of Wireshark's folders hold it, or -X names it besides, the first one counts.
+if _G.tcpwhy_is_loaded then
+    return
+end
+_G.tcpwhy_is_loaded = true
+
 -- By cause: who has to act, and a few words. From the table of `tcpwhy causes`.
 local CAUSES = {
     -- @CAUSES@
