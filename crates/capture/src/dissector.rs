@@ -11,8 +11,8 @@ use tcpwhy_base::{Endpoint, Part, Segment, Seq, TooBig, Trouble};
 /// Headers in one frame; more is hostile.
 const MAX_LAYERS: usize = 40;
 
-/// Distinct link types told apart in the counts; the rest share the last entry.
-const MAX_LINKS: usize = 16;
+/// Distinct link types, and destinations, told apart in the counts; the rest share the last entry.
+const MAX_KINDS: usize = 16;
 
 /// Takes the innermost TCP segment out of each frame. Segmentation offload, padding, cut frames, tags,
 /// tunnels and IP fragments are dealt with here. Packets quoted in ICMP errors are not TCP; of those that were too large
@@ -46,6 +46,8 @@ pub struct Counts {
     pub unusable: u64,
     /// Frames by link type that is not known, in the order of appearance.
     pub unknown_links: Vec<(u32, u64)>,
+    /// TCP packets of which ICMP says that their destination does not take them, by that.
+    pub unreachable: Vec<(Endpoint, u64)>,
 }
 
 impl Counts {
@@ -58,12 +60,8 @@ impl Counts {
         self.fragments += other.fragments;
         self.encrypted += other.encrypted;
         self.unusable += other.unusable;
-        for &(link, n) in &other.unknown_links {
-            match self.unknown_links.iter_mut().find(|l| l.0 == link) {
-                Some(known) => known.1 += n,
-                None => self.unknown_links.push((link, n)),
-            }
-        }
+        other.unknown_links.iter().for_each(|&(link, n)| count(&mut self.unknown_links, link, n));
+        other.unreachable.iter().for_each(|&(to, n)| count(&mut self.unreachable, to, n));
     }
 }
 
@@ -152,7 +150,7 @@ impl Dissector {
             Verdict::Fragment => counts.fragments += 1,
             Verdict::Encrypted => counts.encrypted += 1,
             Verdict::Unusable => counts.unusable += 1,
-            Verdict::UnknownLink => count(&mut counts.unknown_links, frame.link_type),
+            Verdict::UnknownLink => count(&mut counts.unknown_links, frame.link_type, 1),
         }
         verdict
     }
@@ -176,7 +174,11 @@ impl Dissector {
             }
             Bottom::End(verdict) => Some(verdict),
             Bottom::Quote(quote) => {
-                self.too_big = quoted(&quote, walk, frame);
+                match (quote.mtu, quoted(&quote, walk, frame)) {
+                    (Some(_), told) => self.too_big = told,
+                    (None, Some(told)) => count(&mut self.counts.unreachable, told.dst, 1),
+                    (None, None) => {}
+                }
                 Some(Verdict::NotTcp)
             }
             Bottom::Fragment(fragment) => match self.fragments.push(&fragment, walk, frame.time) {
@@ -260,7 +262,7 @@ fn quoted(quote: &Quote<'_>, walk: &Walk, frame: &Frame<'_>) -> Option<TooBig> {
         dst: Endpoint { ip: inner.dst, port: port(2)? },
         link: inner.link,
         seq: Seq(be32(r.data, 4)?),
-        mtu: quote.mtu,
+        mtu: quote.mtu.unwrap_or_default(),
     })
 }
 
@@ -311,12 +313,13 @@ pub fn headers<'a>(frame: &Frame<'a>) -> Option<&'a [u8]> {
     frame.data.get(..behind.checked_sub(frame.data.as_ptr() as usize)?)
 }
 
-fn count(counts: &mut Vec<(u32, u64)>, link_type: u32) {
-    if let Some((_, n)) = counts.iter_mut().find(|(t, _)| *t == link_type) {
-        *n += 1;
-    } else if counts.len() < MAX_LINKS {
-        counts.push((link_type, 1));
+/// Counts `more` of them; beyond some kinds those that are new are taken for the last one.
+fn count<T: Copy + PartialEq>(counts: &mut Vec<(T, u64)>, of: T, more: u64) {
+    if let Some((_, n)) = counts.iter_mut().find(|(t, _)| *t == of) {
+        *n += more;
+    } else if counts.len() < MAX_KINDS {
+        counts.push((of, more));
     } else if let Some((_, n)) = counts.last_mut() {
-        *n += 1;
+        *n += more;
     }
 }

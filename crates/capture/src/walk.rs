@@ -75,7 +75,7 @@ pub(crate) enum Layer {
 pub(crate) enum Step<'a> {
     Go(Layer, Rest<'a>),
     Fragment(Fragment<'a>),
-    /// A router quotes a packet that was too large.
+    /// A router or a host quotes a packet that was too large, or that it does not take.
     Quote(Quote<'a>),
     End(Verdict),
 }
@@ -95,8 +95,8 @@ pub(crate) struct Fragment<'a> {
 /// A packet as a router quotes it: its headers, and eight bytes behind those at least (RFC 792), often more (RFC 1812, 4.3.2.3; RFC 4443, 2.4).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quote<'a> {
-    /// The largest packet that goes on; zero where the router does not say (RFC 1191, 5).
-    pub(crate) mtu: u32,
+    /// The largest packet that goes on; zero where the router does not say (RFC 1191, 5). None: it is not about size.
+    pub(crate) mtu: Option<u32>,
     pub(crate) rest: Rest<'a>,
 }
 

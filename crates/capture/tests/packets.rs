@@ -346,6 +346,25 @@ fn what_is_told_has_the_tags_of_its_connection() {
 }
 
 #[test]
+fn what_nobody_takes_is_counted_by_its_destination() {
+    let (mut out, mut dissector) = (Segment::EMPTY, Dissector::new());
+    // A filter that rejects (host prohibited, port unreachable), IPv6 likewise; of a packet that is no TCP nothing is said.
+    let other = outer(17, &[0; 20]);
+    for packet in [
+        word(&[3, 10, 0, 0, 0, 0, 0, 0], &ip4()),
+        word(&[3, 3, 0, 0, 0, 0, 0, 0], &ip4()),
+        word6(&[1, 1, 0, 0, 0, 0, 0, 0], &ip6()),
+        word(&[3, 10, 0, 0, 0, 0, 0, 0], &other),
+    ] {
+        assert_eq!(dissector.dissect(&Frame::new(Nanos(3), 101, &packet), 0, &mut out), Verdict::NotTcp);
+        assert_eq!(dissector.too_big(), None);
+    }
+    let found: Vec<_> = dissector.counts().unreachable.iter().map(|(to, n)| (to.to_string(), *n)).collect();
+    let v6 = tcp(101, &ip6()).dst.to_string();
+    assert_eq!(found, [("10.0.0.2:80".to_owned(), 2), (v6, 1)]);
+}
+
+#[test]
 fn what_tells_of_no_segment_is_not_told() {
     // Another code, another type, an answer to a ping.
     for message in [[3, 3, 0, 0, 0, 0, 5, 212], [11, 4, 0, 0, 0, 0, 5, 212], [0, 4, 0, 0, 0, 0, 5, 212]] {

@@ -1,5 +1,6 @@
 //! What reading showed that limits the answer, as sentences with the next step.
 
+use tcpwhy_base::Endpoint;
 use tcpwhy_library::captures::Read;
 use tcpwhy_report::Warning;
 
@@ -28,6 +29,9 @@ pub(crate) fn of_reading(read: &Read) -> Vec<Warning> {
     }
     if counts.tcp == 0 && read.packets > 0 && counts.unknown_links.is_empty() {
         say("no_tcp", 1, "no TCP packet was found: capture where the TCP traffic passes".into());
+    }
+    for &(to, n) in &counts.unreachable {
+        say("unreachable", n, unreachable(to));
     }
     say(
         "capture_drops_reported",
@@ -87,6 +91,14 @@ pub(crate) fn of_reading(read: &Read) -> Vec<Warning> {
             .into(),
     );
     all
+}
+
+/// What is said where ICMP answers for a server.
+fn unreachable(to: Endpoint) -> String {
+    format!(
+        "packets to {to} were answered by ICMP (destination unreachable): connect() fails at once (\"No route to host\"), data is \
+         repeated; a packet filter rejects them, there or on the way (iptables -vnL, nft list ruleset), or nothing leads there"
+    )
 }
 
 /// What is said of a link type that is not known.

@@ -1,6 +1,6 @@
 //! Inputs that are wrong: one clear sentence with the next step, the right exit code, and what could be read.
 
-use crate::common::{ACK, Client, Dir, Pcap, SYN, powerless, tcpwhy, tcpwhy_with};
+use crate::common::{ACK, Client, Dir, Pcap, SYN, ethernet, powerless, tcpwhy, tcpwhy_with};
 
 #[test]
 fn missing() {
@@ -210,6 +210,21 @@ fn unknown_link_type() {
     let dir = Dir::new();
     let path = dir.file("a.pcap", &Pcap::with_link(147).frame(0, &[0; 60]).bytes);
     tcpwhy(&[&path]).fails(3, &["link type 147", "Ethernet"]);
+}
+
+#[test]
+fn a_syn_that_icmp_answers() {
+    let dir = Dir::new();
+    let mut pcap = Pcap::new();
+    pcap.tcp(0, Client, SYN, 0, 0, 0);
+    // Behind the headers of the file, of its record, and of Ethernet: what is quoted.
+    let said = [&[3, 10, 0, 0, 0, 0, 0, 0], &pcap.bytes[24 + 16 + 14..]].concat();
+    pcap.frame(100, &ethernet(1, 2, 1, 9, &said));
+    let json = tcpwhy(&["--json", &dir.file("a.pcap", &pcap.bytes)]).json();
+    let warning = &json["capture"]["warnings"][0];
+    assert_eq!((&warning["code"], &warning["count"]), (&"unreachable".into(), &1.into()));
+    let text = warning["text"].as_str().unwrap();
+    assert!(text.starts_with("packets to 10.0.0.2:80 were answered by ICMP"), "{text}");
 }
 
 #[test]

@@ -95,7 +95,7 @@ impl Pcap {
     }
 }
 
-fn ethernet(protocol: u8, src: u8, dst: u8, id: u16, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn ethernet(protocol: u8, src: u8, dst: u8, id: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![0, 0, 0, 0, 0, dst, 0, 0, 0, 0, 0, src, 8, 0];
     frame.extend([0x45, 0]);
     frame.extend((20 + payload.len() as u16).to_be_bytes());
