@@ -281,7 +281,9 @@ def open_files_and_parts():
     both = pyarrow.concat_tables([part.select(['duration_ns', 'connection']) for part in parts])
     assert sorted(both['duration_ns'].to_pylist()) == whole
     assert len(set(both['connection'].to_pylist())) == len(whole) > 10
-    raises(ValueError, lambda: tcpwhy.explain(path, part=(3, 3)), 'below n')
+    for part in ((3, 3), (-1, 2), (0, -2), (0, 1 << 70)):
+        raises(ValueError, lambda of=part: tcpwhy.explain(path, part=of), 'below n', str(part))
+    raises(TypeError, lambda: tcpwhy.explain(path, part=('one', 2)))
 
 
 def stubs():

@@ -99,15 +99,28 @@ fn filter(text: Option<&str>) -> PyResult<Option<Filter>> {
 
 /// A number that no `u32` holds is a wrong value; what is no number at all stays a wrong type.
 fn threads(n: &Bound<'_, PyAny>) -> PyResult<u32> {
-    n.extract().map_err(|e: PyErr| {
-        if !e.is_instance_of::<PyOverflowError>(n.py()) {
-            return e;
-        }
-        let most = u32::MAX;
+    let most = u32::MAX;
+    let not = || {
         PyValueError::new_err(format!(
             "threads is a whole number from 0 (one for each core) to {most}, not {n}"
         ))
-    })
+    };
+    n.extract().map_err(|e: PyErr| if is_too_large(&e, n) { not() } else { e })
+}
+
+/// Likewise; part k of n, with k below n.
+fn part(of: &Bound<'_, PyAny>) -> PyResult<(u32, u32)> {
+    let not = || PyValueError::new_err(format!("part is (k, n) with k from 0 on and below n, not {of}"));
+    match of.extract() {
+        Ok((k, n)) if k < n => Ok((k, n)),
+        Ok(_) => Err(not()),
+        Err(e) if is_too_large(&e, of) => Err(not()),
+        Err(e) => Err(e),
+    }
+}
+
+fn is_too_large(e: &PyErr, of: &Bound<'_, PyAny>) -> bool {
+    e.is_instance_of::<PyOverflowError>(of.py())
 }
 
 /// Explains a capture: a path, bytes, an open binary file, or a list of them. Of a list, inputs that cannot be read are told in
@@ -120,11 +133,8 @@ fn explain(
     source: &Bound<'_, PyAny>,
     filter: Option<String>,
     #[pyo3(from_py_with = threads)] threads: u32,
-    part: (u32, u32),
+    #[pyo3(from_py_with = self::part)] part: (u32, u32),
 ) -> PyResult<Result> {
-    if part.0 >= part.1 {
-        return Err(PyValueError::new_err(format!("part is (k, n) with k below n, not {part:?}")));
-    }
     let (sources, is_list) = Source::all(source)?;
     let wanted = self::filter(filter.as_deref())?;
     let asked = sources.clone();
