@@ -6,7 +6,7 @@ mod opening;
 mod path;
 mod unless;
 
-pub use unless::{Shown, Unless};
+pub use unless::{OVERSHOOT, Shown, Unless};
 
 /// Where a fix is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -46,7 +46,7 @@ pub use cause::{
     Alike, CAUSES, Cause, CauseInfo, Class, Evidence, Flagged, Group, Kind, Likeness, Owner, SizedBy,
 };
 pub use end::{End, Ends};
-pub use fix::{FIXES, Figures, FixId, FixInfo, How, Place, Shown, Unless};
+pub use fix::{FIXES, Figures, FixId, FixInfo, How, OVERSHOOT, Place, Shown, Unless};
 pub use observe::{
     Held, Observation, SocketChange, SocketEvent, SocketState, Source, Timer, TooBig, Witness,
 };

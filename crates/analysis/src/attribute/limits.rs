@@ -9,7 +9,7 @@ use crate::attribute::woken::{PLATEAU, clocked, emptied, flight_of, is_cut, wake
 use crate::release::Wait;
 use crate::step::Step;
 use crate::track::CwndState;
-use tcpwhy_base::{Cause, End, Nanos, Source};
+use tcpwhy_base::{Cause, End, Nanos, OVERSHOOT, Source};
 
 /// The most that Linux puts into one segment of its queue (`GSO_LEGACY_MAX_SIZE`, 64 KiB).
 const LARGEST: u32 = 65_536;
@@ -116,7 +116,7 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
                 Cause::SenderPause
             };
         } else if *limit == Cause::SendBuffer {
-            let overshot = alone && usual <= LARGEST && emptied(context, step);
+            let overshot = alone && emptied(context, step);
             let low = is_low(step, usual, mss) && !overshot;
             let doubtful = plateau == Cause::SendBuffer && low && !is_cut(step);
             // What a loss has made smaller is no buffer, whatever its writer does.
@@ -202,9 +202,12 @@ fn is_roomy(steps: &[Step]) -> bool {
     time(&mut steps.iter().filter(roomy)).times(2) > time(&mut steps.iter().filter(known))
 }
 
-/// With less than two thirds of the usual in flight a third of a buffer is free: its writer had been woken before (`sk_stream_write_space`, rule 79).
+/// With less than two thirds of the usual in flight a third of a buffer is free: its writer had been woken before (`sk_stream_write_space`, rule 79). What is written by
+/// whole segments of the queue goes beyond its buffer by several of them at times (rule 123).
 fn is_low(step: &Step, usual: u32, mss: u32) -> bool {
-    3 * (u64::from(flight_of(step)) + u64::from(mss)) < 2 * u64::from(usual)
+    let flight = flight_of(step).saturating_add(mss);
+    let held = if flight >= LARGEST { usual.saturating_sub(OVERSHOOT) } else { usual };
+    3 * u64::from(flight) < 2 * u64::from(held)
 }
 
 /// A quarter of the waits that ACKs ended had as much in flight.

@@ -192,6 +192,31 @@ fn a_writer_that_no_ack_wakes_has_its_own_clock() {
     assert!(c.budget.get(Cause::SenderPause) >= ms(40 * 20), "{:?}", c.budget);
 }
 
+/// A program that writes 64 KiB at a time puts one to four of them beyond a small buffer: Linux asks for room before a new segment of its queue, which holds as
+/// much (rule 123). Of smaller ones that differ as much nobody can tell.
+#[test]
+fn writes_of_whole_segments_of_the_queue_go_beyond_their_buffer() {
+    let found = |tap: Tap, each: u32| {
+        let mut w = opened(tap);
+        w.at(ms(30)).client().window(1 << 20).data(100);
+        let mut t = ms(60);
+        // As nginx with `listen ... sndbuf=32k` let them go over 1 Gbit/s.
+        let beyond =
+            [3, 3, 4, 2, 1, 1, 1, 3, 4, 3, 3, 3, 4, 2, 1, 3, 3, 2, 1, 1, 1, 1, 1, 1, 1, 2, 3, 3, 1, 1];
+        for n in [10, 20, 40].into_iter().chain(beyond.map(|n| n * each)) {
+            w.at(t).server().write(n * MSS);
+            w.at(t + ms(10)).client().ack();
+            t = t + ms(20) + us(120);
+        }
+        let c = w.connection();
+        assert!(c.budget.get(Cause::SendBuffer) >= ms(250), "{:?}", c.budget);
+        c.budget.get(Cause::Unexplained) > Nanos::ZERO
+    };
+    for tap in [Tap::Server, Tap::Client] {
+        assert_eq!([45, 30].map(|each| found(tap, each)), [false, true], "{tap:?}");
+    }
+}
+
 /// Flights that no window of the receiver stops are acknowledged 30 ms after they came, all at once: beside the receiver that says that they had not been
 /// read (rule 86), as it does where they fill its window. One segment alone may wait for the timer of a delayed ACK.
 #[test]
