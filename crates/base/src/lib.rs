@@ -25,6 +25,7 @@
 //! assert_eq!(Nanos::micros(17_630).to_string(), "17.6 ms");
 //! ```
 
+mod asked;
 mod cause;
 mod end;
 mod fix;
@@ -42,6 +43,7 @@ mod time;
 mod trace_parent;
 mod workload;
 
+pub use asked::Asked;
 pub use cause::{
     Alike, CAUSES, Cause, CauseInfo, Class, Evidence, Flagged, Group, Kind, Likeness, Owner, SizedBy,
 };

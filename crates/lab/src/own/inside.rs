@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-use tcpwhy_base::Nanos;
+use tcpwhy_base::{Asked, Nanos};
 
 /// How long the server's command may take until it listens.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -59,8 +59,7 @@ struct Inside<'a> {
     tap: Option<JoinHandle<io::Result<u64>>>,
     writing: Option<tap::Writing>,
     server: Option<i32>,
-    /// When the user last asked for the end.
-    asked: Option<Instant>,
+    asked: Asked,
     forced: bool,
     /// The process outside has gone.
     alone: bool,
@@ -101,7 +100,7 @@ impl<'a> Inside<'a> {
             tap: None,
             writing: None,
             server: None,
-            asked: None,
+            asked: Asked::default(),
             forced: false,
             alone: false,
         };
@@ -171,7 +170,7 @@ impl<'a> Inside<'a> {
             // The kernel goes through its whole table for a look, which is large on a large host.
             let why = match self.hear(Some(POLL.max(10 * looked.elapsed()))) {
                 Heard::Child(id, status) if id == server => format!("it ended ({status})"),
-                _ if self.forced || self.asked.is_some() || self.alone => "interrupted".into(),
+                _ if self.forced || self.asked.any() || self.alone => "interrupted".into(),
                 _ if start.elapsed() > PATIENCE => format!("it has run for {} s", PATIENCE.as_secs()),
                 _ => continue,
             };
@@ -198,7 +197,7 @@ impl<'a> Inside<'a> {
                 (s.code(), s.signal())
             });
             report.runs.push(Ended { duration_ns, code, signal });
-            if self.forced || self.alone || self.asked.is_some() {
+            if self.forced || self.alone || self.asked.any() {
                 break;
             }
         }
@@ -296,7 +295,7 @@ impl<'a> Inside<'a> {
 
     fn pass_on(&mut self, signal: process::Signal) {
         let ends = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT].contains(&signal.number);
-        if ends && self.asked.replace(Instant::now()).is_some_and(|last| last.elapsed() < TWICE) {
+        if ends && self.asked.again(Instant::now(), TWICE) {
             self.forced = true;
         }
         // A terminal has told the whole group.

@@ -26,6 +26,8 @@ use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
+use std::time::{Duration, Instant};
+use tcpwhy_base::Asked;
 
 /// Signals that are passed on to the program.
 const FORWARDED: [i32; 7] =
@@ -137,6 +139,7 @@ impl Drop for Running {
 }
 
 fn forward(signals: &Signals, inside: i32, over: &AtomicBool, stop: &AtomicBool, end: fn(i32)) {
+    let mut asked = Asked::default();
     loop {
         if process::wait(&[signals.as_fd()], None, None).is_err() {
             return;
@@ -147,7 +150,10 @@ fn forward(signals: &Signals, inside: i32, over: &AtomicBool, stop: &AtomicBool,
                 if signal.by_process {
                     process::kill(inside, signal.number);
                 }
-            } else if stop.swap(true, Relaxed) {
+                continue;
+            }
+            stop.store(true, Relaxed);
+            if asked.again(Instant::now(), Duration::MAX) {
                 end(signal.number);
             }
         }

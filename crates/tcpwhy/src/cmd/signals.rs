@@ -24,8 +24,8 @@ pub(crate) fn tidy_up() -> anyhow::Result<()> {
     stopped_by(&[]).map(drop)
 }
 
-/// Set by whatever asks a program to end, for those that must put something back first; the second ends it at once. (A terminal that goes
-/// says so more than once.)
+/// Set by whatever asks a program to end, for those that must put something back first; the second ends it at once. (Signals that come
+/// with the first one belong to it.)
 pub(crate) fn end_signal() -> anyhow::Result<Arc<AtomicBool>> {
     stopped_by(&ENDS)
 }
@@ -65,6 +65,8 @@ mod unix {
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
     use std::thread;
+    use std::time::{Duration, Instant};
+    use tcpwhy_base::Asked;
 
     pub(super) const ENDS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
@@ -79,10 +81,10 @@ mod unix {
         }
         let mut signals = Signals::new(wanted)?;
         thread::Builder::new().name("signals".into()).spawn(move || {
-            let mut asked = false;
+            let mut asked = Asked::default();
             for signal in signals.forever() {
-                let first = !std::mem::replace(&mut asked, true);
-                if gentle.contains(&signal) && (first || signal == SIGHUP) {
+                let again = asked.again(Instant::now(), Duration::MAX);
+                if gentle.contains(&signal) && (!again || signal == SIGHUP) {
                     continue;
                 }
                 temporary::remove_all();

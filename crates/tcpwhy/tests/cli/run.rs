@@ -339,9 +339,13 @@ fn nothing_outlives_it() {
 fn the_second_interrupt_is_force() {
     let Some(user) = User::new() else { return };
     let deaf = "trap 'echo heard' INT; echo ready; while :; do sleep 0.05; done";
-    let (child, _) = user.start(&["-q", "--", "sh", "-c", deaf]);
+    let (mut child, _) = user.start(&["-q", "--", "sh", "-c", deaf]);
     kill(&child, "INT");
     std::thread::sleep(Duration::from_millis(300));
+    // Part of the first, as `timeout` sends its signal twice.
+    kill(&child, "INT");
+    std::thread::sleep(Duration::from_millis(1200));
+    assert!(child.try_wait().unwrap().is_none(), "killed by two signals of one request");
     kill(&child, "INT");
     let ran = ended(child);
     ran.ends(137, &["killed after the second request to end"]);

@@ -234,3 +234,27 @@ fn whatever_ends_it() {
     same(&before, "SIGKILL of a command behind a link");
     assert!(State::now().named.contains(foreign.0), "the foreign namespace is there");
 }
+
+/// As `timeout` does: one to the program, one to its group. Captures are written for one request to end.
+#[test]
+fn two_signals_at_once_are_one_request() {
+    let Some(_alone) = alone() else { return };
+    let dir = Dir::new();
+    let keep = dir.0.join("kept");
+    let command = "echo ready; exec sleep 100";
+    let mut child = Command::new(BIN)
+        .args(["lab", "link", "--keep", keep.to_str().unwrap(), "--", "sh", "-c", command])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    signal(&child, "-TERM");
+    std::thread::sleep(Duration::from_millis(20));
+    signal(&child, "-TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    for end in ["client", "server"] {
+        assert!(keep.join(format!("cap.{end}.pcap")).exists(), "{end}");
+    }
+}
