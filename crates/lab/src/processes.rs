@@ -3,6 +3,7 @@
 //! behind however this process ends.
 
 use crate::network::Network;
+use crate::sys::process;
 use crate::{LabError, sys, watch};
 use std::io;
 use std::os::fd::AsFd;
@@ -14,8 +15,9 @@ use std::thread::{JoinHandle, Scope, ScopedJoinHandle};
 use std::time::Duration;
 use tcpwhy_base::End;
 
-/// How often the end of a program is asked for.
-const POLL: Duration = Duration::from_millis(1);
+/// How often it is asked whether a program is to be killed. (On a busy machine a thread that wakes every millisecond held up grace
+/// periods of the whole kernel, by a second and more.)
+const POLL: Duration = Duration::from_millis(20);
 
 /// How a program is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +101,7 @@ impl Network {
                     return Err(io::Error::other("not started"));
                 }
             };
+            let end = process::end_of(i32::try_from(child.id()).unwrap_or(0));
             loop {
                 if let Some(status) = child.try_wait()? {
                     return Ok(status);
@@ -107,7 +110,11 @@ impl Network {
                     child.kill()?;
                     return child.wait();
                 }
-                std::thread::sleep(POLL);
+                match &end {
+                    Ok(end) => process::wait(&[end.as_fd()], None, Some(POLL)).map(drop)?,
+                    // Before Linux 5.3.
+                    Err(_) => std::thread::sleep(POLL.div_f64(4.0)),
+                }
             }
         };
         let thread = std::thread::Builder::new().name("lab-program".into());

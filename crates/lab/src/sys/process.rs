@@ -61,6 +61,15 @@ pub(crate) fn kill(process: c_int, signal: c_int) {
     unsafe { libc::kill(process, signal) };
 }
 
+/// A descriptor that is readable once this process has ended.
+pub(crate) fn end_of(process: c_int) -> io::Result<OwnedFd> {
+    // SAFETY: takes integers only; the descriptor is ours alone.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, libc::c_long::from(process), 0 as libc::c_long);
+        Ok(OwnedFd::from_raw_fd(check(c_int::try_from(fd).unwrap_or(-1))?))
+    }
+}
+
 /// A child that has ended; none if none has. An error means that there are no children.
 pub(crate) fn reap() -> io::Result<Option<(c_int, ExitStatus)>> {
     let mut status = 0;

@@ -1,7 +1,10 @@
 //! Experiments and commands behind a link.
 
 use crate::common::{BIN, Dir, alone, lab};
-use std::process::Command;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 const SMALL: &str = "title = 'small'\nsource = 'a test'\n[link]\nrtt_ms = 10\n[client]\nnodelay = true\n\
                      [server]\nnodelay = true\n[workload]\nrequests = 5\nrequest = [100]\nresponse = [200]\n";
@@ -138,4 +141,34 @@ fn commands_behind_a_link() {
     let ms: u32 = ran.out.trim().trim_start_matches("hello ").parse().unwrap();
     assert!((80..1000).contains(&ms), "{ms} ms");
     assert!(dir.0.join("cap.client.pcap").is_file() && dir.0.join("cap.server.pcap").is_file());
+}
+
+/// A thread that wakes every millisecond holds up the kernel's grace periods where all processors are busy.
+#[test]
+fn who_waits_for_a_program_sleeps() {
+    let Some(_alone) = alone() else { return };
+    let mut child = Command::new(BIN)
+        .args(["lab", "link", "--", "sh", "-c", "echo ready; exec sleep 3"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    let woken = || {
+        let threads = fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();
+        let named = |t: &fs::DirEntry| {
+            fs::read_to_string(t.path().join("comm")).is_ok_and(|name| name == "lab-program\n")
+        };
+        let of = threads.filter(named).map(|t| fs::read_to_string(t.path().join("status")).unwrap());
+        let count = |text: String| {
+            let line = text.lines().find_map(|l| l.strip_prefix("voluntary_ctxt_switches:")).unwrap();
+            line.trim().parse::<u64>().unwrap()
+        };
+        of.map(count).collect::<Vec<u64>>()
+    };
+    let before = woken();
+    std::thread::sleep(Duration::from_secs(1));
+    let after = woken();
+    assert_eq!((before.len(), after.len()), (1, 1));
+    assert!(after[0] - before[0] < 150, "{} times in a second", after[0] - before[0]);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
