@@ -19,7 +19,7 @@ pub struct Totals {
     pub not_kept: u64,
     /// Of these, connections with packets of both ends.
     pub two_sided: u64,
-    /// Connections whose beginning is not in the capture and that somebody waited for, and how long.
+    /// Connections whose beginning is not in the capture, and how long somebody waited on these.
     pub midstream: (u64, Nanos),
     /// Connections that were opened and closed without a byte between, and how long the handshakes of these took: no request waited for them.
     pub empty: (u64, Nanos),
@@ -101,9 +101,8 @@ impl Totals {
         if let Some(after) = c.closed_after.filter(|_| !c.too_late) {
             self.closed_after = (self.closed_after.0 + 1, self.closed_after.1 + after);
         }
-        let waited = c.budget.total();
-        if c.quality.has(Quality::MIDSTREAM) && waited > Nanos::ZERO {
-            self.midstream = (self.midstream.0 + 1, self.midstream.1 + waited);
+        if c.quality.has(Quality::MIDSTREAM) {
+            self.midstream = (self.midstream.0 + 1, self.midstream.1 + c.budget.total());
         }
     }
 

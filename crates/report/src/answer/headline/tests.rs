@@ -130,11 +130,11 @@ fn what_the_server_may_have_ignored_is_not_the_paths_alone() {
 
 #[test]
 fn a_capture_that_begins_in_the_middle_says_so_where_it_is_about_such_connections() {
-    let of = |begun: &[bool]| {
-        let one = |&begun: &bool| {
+    let waited = |begun: &[(bool, i64)]| {
+        let one = |&(begun, ms): &(bool, i64)| {
             let mut c = sample::connection();
             c.budget = tcpwhy_analysis::Budget::default();
-            c.budget.add(Cause::ServerThink, Nanos::millis(10));
+            c.budget.add(Cause::ServerThink, Nanos::millis(ms));
             if begun {
                 c.quality.set(Quality::MIDSTREAM);
             }
@@ -149,11 +149,14 @@ fn a_capture_that_begins_in_the_middle_says_so_where_it_is_about_such_connection
         }
         middle(&Analysis { connections, totals, ..Analysis::default() })
     };
+    let of = |begun: &[bool]| waited(&begun.iter().map(|&b| (b, 10)).collect::<Vec<_>>());
     assert_eq!((of(&[]), of(&[false]), of(&[true, false, false])), (None, None, None));
     let one = "The capture begins in the middle of the connection: how it was opened is not known.";
     assert_eq!(of(&[true]).as_deref(), Some(one));
     assert!(of(&[true, true]).is_some_and(|t| t.contains("of all 2 connections: how they were")));
     assert!(of(&[true, true, false]).is_some_and(|t| t.contains("of 2 of 3 connections")));
+    let silent = waited(&[(true, 10), (true, 0), (false, 0)]);
+    assert!(silent.is_some_and(|t| t.contains("of 2 of 3 connections")), "as many as the note counts");
 }
 
 /// What opening connections took that carried nothing is no time of requests, and not the verdict.
