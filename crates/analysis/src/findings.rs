@@ -18,9 +18,9 @@ use crate::result::{Connection, Example, Extremes, Finding, Frames, Span};
 use std::cmp::Reverse;
 use tcpwhy_base::{Cause, Class, Nanos, Side};
 
-/// Below this a cause is a guess among several: its rule names an alternative that is nearly as likely
+/// Below this, in percent, a cause is a guess among several: its rule names an alternative that is nearly as likely
 /// (`confidence.rs`).
-pub(crate) const UNSURE: f64 = 0.7;
+pub(crate) const UNSURE: i64 = 70;
 /// Evidence kept per finding.
 pub(crate) const EVIDENCE: usize = 6;
 
@@ -88,7 +88,7 @@ impl Doubt {
     fn set(&mut self, confidence: f32) {
         let percent = (f64::from(confidence) * 100.0).round() as i64;
         self.weighed = self.time.saturating_mul(percent);
-        self.unsure = if f64::from(confidence) < UNSURE { Nanos(self.time) } else { Nanos::ZERO };
+        self.unsure = if percent < UNSURE { Nanos(self.time) } else { Nanos::ZERO };
     }
 
     pub(crate) fn add(&mut self, other: Doubt) {

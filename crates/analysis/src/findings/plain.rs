@@ -125,7 +125,10 @@ impl Doubt {
         let (percent, unsure) = match confidence {
             // What nearly all of them have, without a conversion.
             0.9 => (90, false),
-            confidence => (percent_of(confidence), f64::from(confidence) < UNSURE),
+            confidence => {
+                let percent = percent_of(confidence);
+                (percent, percent < UNSURE)
+            }
         };
         if unsure && !gap {
             self.unsure += time;
@@ -145,6 +148,17 @@ pub(super) fn percent_of(confidence: f32) -> i64 {
 mod tests {
     use super::*;
     use crate::confidence::{Rule, Tap};
+
+    /// A finding of nothing but such time is called likely.
+    #[test]
+    fn seven_tenths_are_no_guess() {
+        let of = |confidence| {
+            let mut doubt = Doubt::default();
+            doubt.add_time(Nanos(10), confidence, false);
+            doubt.unsure
+        };
+        assert_eq!((of(0.7), of(0.69)), (Nanos::ZERO, Nanos(10)));
+    }
 
     /// Pieces that are added together give what each gives alone, in whatever order longer and shorter ones come.
     #[test]
