@@ -348,10 +348,16 @@ fn packets(source: &Source<'_>, analysis: &Analysis, id: u32, x: &Exchange) -> R
     source.stretch(analysis, id, (x.start, x.end), PACKETS).map_err(|e| format!("{e:#}"))
 }
 
-/// What the connections show for or against a cause: those that it took most time of, then those with most bytes.
+/// What the connections show for or against a cause: those that it took most time of, then those where it may have taken most, then
+/// those with most bytes.
 fn evidence(analysis: &Analysis, cause: Cause) -> Vec<String> {
     let mut first: Vec<_> = analysis.connections.iter().map(|c| &**c).collect();
-    first.sort_by_key(|c| std::cmp::Reverse((c.budget.get(cause), c.bytes[0] + c.bytes[1])));
+    let named = |c: &tcpwhy_library::Connection| {
+        let spans = c.spans().map(|(_, span)| span);
+        let doubtful = spans.filter(|s| s.alternatives.iter().flatten().any(|a| a.0 == cause));
+        doubtful.fold(Nanos::ZERO, |sum, s| sum + s.duration())
+    };
+    first.sort_by_cached_key(|c| std::cmp::Reverse((c.budget.get(cause), named(c), c.bytes[0] + c.bytes[1])));
     let about = |c: &tcpwhy_library::Connection| {
         let id = c.id;
         tcpwhy_library::evidence(c, cause).into_iter().map(move |line| format!("connection {id}: {line}"))

@@ -40,6 +40,16 @@ fn a_question_about_a_cause_begins_where_it_was_found() {
     assert!(first.contains("connection 1:"), "{}", ran.out);
 }
 
+/// Then of those where it may have been: their SYNs were repeated, and no packet tells who dropped them.
+#[test]
+fn a_question_about_a_cause_goes_on_where_it_may_have_been() {
+    let path = bundled("lab/accept_overflow_abort0/cap.client.pcap.zst");
+    let ran = tcpwhy(&[&path, "--why-not", "accept_queue_full"]);
+    let shown: Vec<&str> = ran.out.lines().filter(|line| line.contains("- connection ")).collect();
+    assert_eq!(shown.len(), 3, "{}", ran.out);
+    assert!(shown.iter().all(|line| !line.contains("client 0, server 0")), "{}", ran.out);
+}
+
 /// The slowest waits are the openings there, in which the listener dropped SYNs; and what is not listed is said, with what lists it.
 #[test]
 fn slow_openings_are_among_the_slowest_and_the_others_can_be_seen() {
