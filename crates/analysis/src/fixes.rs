@@ -3,8 +3,8 @@
 mod example;
 
 use self::example::{
-    BEGINS_SMALL, CORKED, EVENTS, GROWS_LATE, LARGE_SCALE, idle, is_held_within_tls, is_stream_of_events,
-    waits_for_greeting, waits_for_names, waits_to_continue,
+    BEGINS_SMALL, CORKED, EVENTS, GROWS_LATE, LARGE_SCALE, RATE_LIMIT, idle, is_held_within_tls,
+    is_stream_of_events, rhythm_of, rhythms, waits_for_greeting, waits_for_names, waits_to_continue,
 };
 use crate::facts::{Facts, bit_rate};
 use crate::result::{Connection, Finding, Fix, Parameter, Quality, Refuted, Span, Vantage};
@@ -45,6 +45,8 @@ pub(crate) struct Brief {
     pub(crate) greeted: bool,
     /// Nagle's algorithm held what its client said behind the first words of the last flight of TLS (rule 109).
     pub(crate) held_within_tls: bool,
+    /// How long each of the pauses of client and server was, where they were alike within a message (rule 122).
+    pub(crate) rhythms: [Option<Nanos>; 2],
 }
 
 /// Nagle's algorithm held the end of the handshake of TLS, or the first request, which was written behind it.
@@ -132,6 +134,7 @@ impl Brief {
             server_closed: c.server_closed && c.exchange_count() <= 1,
             greeted: c.exchanges.first().is_some_and(|x| x.id == 1 && x.bytes[0] == 0 && x.bytes[1] > 0),
             held_within_tls: held_within_tls(c),
+            rhythms: rhythms(c),
         }
     }
 }
@@ -151,6 +154,8 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
     figures.0.push(("at", f.example.start.utc()));
     // Up to the next millisecond, so that the wait lies within.
     figures.0.push(("until", (f.example.end + Nanos(999_999)).utc()));
+    let (rhythm, events) = (rhythm_of(f, connection), is_stream_of_events(f, connection));
+    figures.0.extend(rhythm.map(|each| ("pause", each.to_string())));
     let (shown, tls) = (shown(f, connection), connection.tls);
     let listed = match *facts {
         // What was lost on the way met no queue of the server: a SYN-ACK passed the tap, or a second tap lacks the packet.
@@ -171,12 +176,10 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         _ if cause == Cause::TlsHandshake && tls.took_one_trip().is_some() => {
             &[FixId::Tls13, FixId::ReuseConnections, FixId::TlsResumption]
         }
-        // What waits for a word of the server has the next piece ready.
-        _ if waits_to_continue(f, connection) => &[FixId::Application],
-        // Nothing was there that could have been read ahead.
-        _ if is_stream_of_events(f, connection) => &[FixId::Application],
-        // A buffer that is ready hides no more than it takes to be sent: what comes later by a timeout was being made.
-        _ if cause == Cause::SenderPause && f.range.longest >= idle(connection) => {
+        // What waits for a word of the server has the next piece ready; of events nothing was there that could have been read ahead.
+        _ if waits_to_continue(f, connection) || events => &[FixId::Application],
+        // A buffer that is ready hides no more than it takes to be sent: what comes later by a timeout was being made, and no clock is hurried.
+        _ if rhythm.is_some() || cause == Cause::SenderPause && f.range.longest >= idle(connection) => {
             &[FixId::Application, FixId::LargerWrites]
         }
         // The library writes the first piece: no call of the application could hold both.
@@ -199,7 +202,6 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         let closed = fix == FixId::ReuseConnections && connection.server_closed;
         let upload = fix == FixId::SmallerResponse && is_upload(side, connection);
         let place = where_to(closed, upload).unwrap_or_else(|| place_of(info.place, cause, side));
-        let events = is_stream_of_events(f, connection);
         let mut rows: Vec<&How> = info.how.iter().filter(|how| !is_for_other_end(fix, place, how)).collect();
         // Its line alone tells what to change: there is no time to look for in a log.
         let front = usize::from(fix == FixId::Application && !waits_to_continue(f, connection));
@@ -213,7 +215,9 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
             FixId::Application if f.may_be_corked() => {
                 rows.iter_mut().take(1).for_each(|row| *row = &CORKED);
             }
-            FixId::Application if events => rows.insert(0, &EVENTS),
+            FixId::Application if events || rhythm.is_some() => {
+                rows.insert(0, if events { &EVENTS } else { &RATE_LIMIT });
+            }
             FixId::Rmem => rows.iter_mut().zip(raised).for_each(|(row, how)| *row = how),
             // The last one is for servers.
             FixId::ReuseConnections if closed => rows.rotate_right(1),

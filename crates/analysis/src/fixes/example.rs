@@ -1,7 +1,7 @@
 //! What the example of a finding tells: who waited for what, where its cause alone does not say.
 
 use super::{Brief, TIMEOUT};
-use crate::result::Finding;
+use crate::result::{Connection, Finding, Span};
 use tcpwhy_base::{Cause, How, Nanos, Program, Side};
 
 /// How long curl waits for `100 Continue`, as late as its timers and a busy host make it; a round trip may be taken off.
@@ -73,6 +73,59 @@ pub(super) fn is_stream_of_events(f: &Finding, c: &Brief) -> bool {
         && c.messages[sender] <= window.saturating_mul(waits)
 }
 
+/// The row for who keeps to a rate, or a clock.
+pub(super) static RATE_LIMIT: How = How {
+    system: "Rate limit",
+    text: "The pauses of a message were alike ({pause} each, to a tenth): so sends who keeps to a rate (nginx `limit_rate`, HAProxy `bwlim-out`, Apache mod_ratelimit, `--limit-rate` of curl, `--bwlimit` of rsync) or to a clock of its own. If that is meant, nothing is wrong; else raise it",
+};
+/// Fewer pauses of one message may be alike by chance.
+const RHYTHM: u32 = 10;
+/// Shorter pauses may be the work on a piece, which takes equally long as well.
+const SHORTEST: Nanos = Nanos::millis(10);
+
+/// How long the pauses of client and server were within a message, where they were as alike as only a clock makes them: ten or more,
+/// four of five within a tenth of the one in the middle (none of these figures is derived).
+pub(super) fn rhythms(c: &Connection) -> [Option<Nanos>; 2] {
+    if c.budget.get(Cause::SenderPause) == Nanos::ZERO {
+        return [None; 2];
+    }
+    [Side::Client, Side::Server].map(|side| c.exchanges.iter().find_map(|x| rhythm(&x.spans, side)))
+}
+
+fn rhythm(spans: &[Span], side: Side) -> Option<Nanos> {
+    let pauses = || spans.iter().filter(|s| s.cause == Cause::SenderPause && s.side == Some(side));
+    let count: u32 = pauses().map(|s| s.folded.max(1)).sum();
+    if count < RHYTHM {
+        return None;
+    }
+    let mean = |s: &Span| s.duration().part(i64::from(s.folded.max(1)));
+    // Of spans that were folded into one the longest is known.
+    let mut each: Vec<(Nanos, u32)> =
+        pauses().filter(|s| is_alike(s.longest(), mean(s))).map(|s| (mean(s), s.folded.max(1))).collect();
+    each.sort_unstable();
+    let (mut before, half) = (0, each.iter().map(|p| p.1).sum::<u32>().div_ceil(2));
+    let middle = each.iter().find(|p| {
+        before += p.1;
+        before >= half
+    })?;
+    let alike: u32 = each.iter().filter(|p| is_alike(p.0, middle.0)).map(|p| p.1).sum();
+    (middle.0 >= SHORTEST && alike * 5 >= count * 4).then_some(middle.0)
+}
+
+fn is_alike(a: Nanos, b: Nanos) -> bool {
+    Nanos((a - b).0.abs()).times(10) <= b
+}
+
+/// How long each of its pauses was, where they were alike.
+pub(super) fn rhythm_of(f: &Finding, c: &Brief) -> Option<Nanos> {
+    let side = match f.side? {
+        Side::Client => 0,
+        Side::Server => 1,
+        Side::Network => return None,
+    };
+    c.rhythms[side].filter(|_| f.cause == Cause::SenderPause && !is_stream_of_events(f, c))
+}
+
 /// Two pauses may be a header, its body and its end.
 const PATTERN: u64 = 3;
 
@@ -97,3 +150,38 @@ pub(super) static CORKED: How = How {
     system: "Any",
     text: "Look in its log, trace or profile for {at} to {until} (UTC), connection {ends}. Had it written its answer long before, that was corked (meanwhile `ss -tino 'sport = :{own_port}'` shows `timer:(persist`): send the end of it without MSG_MORE, or clear TCP_CORK behind it",
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::Frames;
+
+    #[test]
+    fn a_rhythm_is_ten_pauses_of_ten_milliseconds_four_of_five_of_them_alike() {
+        let of = |us: &[i64]| {
+            let pause = |&us: &i64| {
+                let (cause, side) = (Cause::SenderPause, Some(Side::Server));
+                Span::new(cause, side, Nanos::ZERO, Nanos::micros(us), Frames::new(0, 1, 2, &[1]))
+            };
+            let spans: Vec<Span> = us.iter().map(pause).collect();
+            assert_eq!(rhythm(&spans, Side::Client), None);
+            rhythm(&spans, Side::Server)
+        };
+        let ms = |n| Some(Nanos::millis(n));
+        assert_eq!([of(&[10_000; 10]), of(&[10_000; 9]), of(&[9_999; 10])], [ms(10), None, None]);
+        assert_eq!(of(&[50_000, 45_000, 55_000, 50_000, 50_000, 50_000, 50_000, 50_000, 1, 90_000]), ms(50));
+        assert_eq!(of(&[50_000, 44_999, 55_000, 50_000, 50_000, 50_000, 50_000, 50_000, 1, 90_000]), None);
+        let folded = |longest| {
+            let end = Nanos::millis(200);
+            let span = Span::new(
+                Cause::SenderPause,
+                Some(Side::Server),
+                Nanos::ZERO,
+                end,
+                Frames::new(0, 1, 2, &[1]),
+            );
+            rhythm(&[Span { folded: 10, longest_folded: Nanos::millis(longest), ..span }], Side::Server)
+        };
+        assert_eq!((folded(22), folded(23)), (ms(20), None));
+    }
+}

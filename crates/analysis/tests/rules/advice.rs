@@ -54,6 +54,33 @@ fn events(count: u32, len: u32, gap: i64) -> Analysis {
     analyze(&w.segments())
 }
 
+/// A server writes so many pieces of 64 KiB, each so many milliseconds after the one before; what is said first of its pauses.
+fn pieces(gaps: impl Iterator<Item = i64>) -> (FixId, bool) {
+    let mut w = Wire::new(Tap::Server, ms(20));
+    w.handshake();
+    w.at(ms(30)).client().data(180);
+    let mut t = 50;
+    for gap in gaps {
+        t += gap;
+        w.at(ms(t)).server().write(45 * 1_448 + 376);
+        w.after(ms(0)).client().ack();
+    }
+    let analysis = analyze(&w.segments());
+    let first = &finding(&analysis, Cause::SenderPause).fixes[0];
+    (first.fix, first.how[0].starts_with("Rate limit: ") && first.how[0].contains("limit_rate"))
+}
+
+/// Pauses as regular as a clock are a rate limit, or a clock; others are not, nor a few (rule 122).
+#[test]
+fn pauses_that_are_alike_are_told_to_be_a_rate_limit() {
+    let alike = |n: usize, gap| pieces(std::iter::repeat_n(gap, n));
+    assert_eq!(alike(60, 66), (FixId::Application, true));
+    assert_eq!(alike(12, 500), (FixId::Application, true));
+    assert_eq!(alike(60, 25), (FixId::Application, true));
+    assert_eq!(alike(8, 66), (FixId::LargerWrites, false), "by chance");
+    assert_eq!(pieces((0..60).map(|k| 40 + k * 37 % 50)), (FixId::LargerWrites, false));
+}
+
 /// Small messages at long gaps: there was nothing to read ahead, and nothing is promised (rule 110).
 #[test]
 fn who_had_nothing_to_say_is_not_told_to_read_ahead() {
@@ -63,8 +90,9 @@ fn who_had_nothing_to_say_is_not_told_to_read_ahead() {
         let first = &pause.fixes[0];
         let plain =
             first.how[0].contains("nothing to gain") && first.saves.is_none() && pause.fixes.len() == 1;
-        // What took as long as a timeout was being made, and no buffer hides that.
-        assert_eq!(plain || gap > 200, first.fix == FixId::Application, "{first:?}");
+        // What took as long as a timeout was being made, and no buffer hides that; nor a clock.
+        let alike = count >= 10;
+        assert_eq!(plain || gap > 200 || alike, first.fix == FixId::Application, "{first:?}");
         assert!(plain || pause.fixes.iter().any(|fix| fix.fix == FixId::LargerWrites));
         plain
     };
