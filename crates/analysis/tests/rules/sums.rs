@@ -137,7 +137,7 @@ fn a_next_step_says_when_and_where_to_look() {
     let f = analysis.findings.iter().find(|f| f.cause == Cause::ServerThink).expect("a finding");
     assert_eq!(
         f.fixes[0].how[0],
-        "Any: Look in its log, trace or profile for 2000-02-29 12:34:56.040 to 2000-02-29 12:34:56.151 (UTC), connection 10.0.0.1:40000 > 10.0.0.2:80: TCP had nothing to send, so no socket option shortens this; it may itself have waited for another server"
+        "Any: Look in its log, trace or profile for 2000-02-29 12:34:56.040 to 2000-02-29 12:34:56.151 (UTC), connection 10.0.0.1:40000 > 10.0.0.2:80: TCP had nothing to send, so no socket option shortens this; it may itself have waited for another server, or on purpose (a long poll, a blocking command)"
     );
     assert!(
         f.fixes[0].how[1].starts_with("Linux: `ss -tanp 'sport = :80'` names the process"),

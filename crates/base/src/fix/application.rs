@@ -13,7 +13,7 @@ pub(super) const ROWS: &[FixInfo] = &[
         how: &[
             How {
                 system: "Any",
-                text: "Look in its log, trace or profile for {at} to {until} (UTC), connection {ends}: TCP had nothing to send, so no socket option shortens this; it may itself have waited for another server",
+                text: "Look in its log, trace or profile for {at} to {until} (UTC), connection {ends}: TCP had nothing to send, so no socket option shortens this; it may itself have waited for another server, or on purpose (a long poll, a blocking command)",
             },
             How {
                 system: "Linux",
@@ -33,7 +33,7 @@ pub(super) const ROWS: &[FixInfo] = &[
             },
             How {
                 system: "Redis",
-                text: "`redis-cli -p {port} SLOWLOG GET 10`; `redis-cli -p {port} LATENCY DOCTOR` after `CONFIG SET latency-monitor-threshold 10`; KEYS, SORT and large ranges block all clients",
+                text: "`redis-cli -p {port} SLOWLOG GET 10`; `redis-cli -p {port} LATENCY DOCTOR` after `CONFIG SET latency-monitor-threshold 10`; KEYS, SORT and large ranges block all clients; BLPOP, XREAD BLOCK and their like wait on purpose",
             },
             How {
                 system: "Python",
