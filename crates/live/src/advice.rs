@@ -92,10 +92,9 @@ fn why(cause: Cause, c: &Connection) -> String {
     let trip = i.min_rtt;
     match cause {
         Cause::SendBuffer => format!(
-            "{} of {} bytes of the send buffer hold {sent} bytes that are not acknowledged; the congestion window ({} of {} \
-             packets used) and the window of the other end ({window}) have room{}",
-            memory.wmem_queued,
-            memory.sndbuf,
+            "{} {sent} bytes that are not acknowledged; the congestion window ({} of {} packets used) and the window of the other end \
+             ({window}) have room{}",
+            buffer(memory.wmem_queued, memory.sndbuf),
             i.in_flight(),
             i.cwnd,
             refused(c)
@@ -243,6 +242,18 @@ fn figures(c: &Connection, i: &Info, sent: u64) -> Figures {
     figures
 }
 
+/// What a send buffer takes. It may be more than its limit: room is asked for only before a new segment, and one that was begun is filled up
+/// to 64 KB (`tcp_sendmsg_locked`).
+fn buffer(queued: u32, limit: u32) -> String {
+    if queued <= limit {
+        format!("{queued} of {limit} bytes of the send buffer hold")
+    } else {
+        format!(
+            "{queued} bytes are in a send buffer of {limit} (a segment that was begun is filled up), and hold"
+        )
+    }
+}
+
 fn place(place: Place, f: &Finding, here_is_client: bool) -> &'static str {
     let other = |side| if side == Side::Client { Side::Server } else { Side::Client };
     // What is not at either end is mended by the one that sends, which is this one.
@@ -263,6 +274,15 @@ mod tests {
     use super::*;
     use crate::{Info, Sample, Table};
     use tcpwhy_base::FixId;
+
+    /// What was written in large pieces takes more than the limit.
+    #[test]
+    fn a_send_buffer_may_hold_more_than_its_limit() {
+        assert_eq!(buffer(65_536, 65_536), "65536 of 65536 bytes of the send buffer hold");
+        let more =
+            "272960 bytes are in a send buffer of 65536 (a segment that was begun is filled up), and hold";
+        assert_eq!(buffer(272_960, 65_536), more);
+    }
 
     /// A sender that the window holds, at its limit without scaling: no buffer of the receiver makes it larger.
     #[test]
