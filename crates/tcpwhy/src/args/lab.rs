@@ -54,6 +54,9 @@ const LINK_HELP: &str = "\
 The command runs on the client's host, 10.77.0.1; the server's, 10.77.0.2, has what --server starts. Neither reaches \
 anything else. The exit code is the command's, 2 for usage, 3 if the machine lacks something.
 
+Process numbers are counted anew for each of the two (for the command only where standard input is no terminal), but /proc is this \
+machine's: ps and pgrep show other numbers than kill takes. A /proc of their own: -- unshare --mount-proc COMMAND.
+
 Example: tcpwhy lab link --delay 20ms --rate 100mbit --server 'python3 -m http.server' -- curl -s 10.77.0.2:8000";
 
 #[derive(Debug, Args)]
