@@ -202,7 +202,8 @@ export class Graphs implements Sight {
     const width = this.element.clientWidth;
     if (!width || width === this.width) return;
     this.width = width;
-    this.axis = width < 600 ? 58 : 84;
+    // Room for "200 kbit/s".
+    this.axis = width < 600 ? 72 : 84;
     const holders = this.element.querySelectorAll<HTMLElement>('.plot');
     this.panels.forEach((p, i) => {
       if (p.plot) {
@@ -361,7 +362,14 @@ export class Graphs implements Sight {
   private drawRibbon(): void {
     const a = this.canvas(this.ribbon, 48);
     if (a)
-      ribbon(a, this.host.connection.exchanges, this.bands.inSight(a), this.chosen, s => this.group(s), this.axis > 60);
+      ribbon(
+        a,
+        this.host.connection.exchanges,
+        this.bands.inSight(a),
+        this.chosen,
+        s => this.group(s),
+        this.width >= 600,
+      );
   }
 
   private drawMap(): void {

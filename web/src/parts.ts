@@ -44,7 +44,7 @@ export function timeBar(data: Data, times: [string, number][], pick: (cause: Cau
           'aria-label': text,
           click: () => pick(cause),
         },
-        share > 0.09 ? h('span', {}, h('b', {}, percent(share)), ` ${cause.title}`) : null,
+        share > 0.09 ? h('span', {}, h('b', {}, percent(share)), h('span', {}, ` ${cause.title}`)) : null,
       );
     }),
   );

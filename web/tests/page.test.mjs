@@ -164,6 +164,37 @@ test('what is wider than a narrow page is reached by keys', async () => {
   }
 });
 
+test('no number is cut on a narrow page', async () => {
+  // 54, 22, 13 and 10 % of its time: numbers fit in the first two at this width, and not in the last.
+  const capture = join(ROOT, 'captures/suricata-verify__http-gap-simple_input.pcap');
+  const { url } = pageOf(capture, 'bars.html');
+  const { page, trouble } = await shows(url, { width: 420, height: 800 });
+  const labels = await page.locator('.bar .part > span').evaluateAll(all =>
+    all.map(e => ({
+      text: e.innerText.trim(),
+      seen: e.getClientRects().length > 0,
+      cut: e.querySelector('b').offsetWidth > e.clientWidth,
+      title: e.querySelector('span').getClientRects().length > 0,
+      whole: e.scrollWidth <= e.clientWidth,
+    })),
+  );
+  assert.ok(labels.length >= 3 && labels[0].seen && labels.some(l => !l.seen), JSON.stringify(labels));
+  for (const l of labels.filter(l => l.seen)) assert.ok(!l.cut && (l.title || l.whole), JSON.stringify(l));
+  await page.close();
+
+  const graphs = await shows(`${url}#connection=1`, { width: 420, height: 800 });
+  await settled(graphs.page);
+  const [room, needed] = await graphs.page.evaluate(() => {
+    const c = document.createElement('canvas').getContext('2d');
+    c.font = `11px ${getComputedStyle(document.documentElement).getPropertyValue('--font')}`;
+    return [document.querySelector('.u-over').offsetLeft, c.measureText('200 kbit/s').width];
+  });
+  // A tick of 4 and a gap of 4.
+  assert.ok(room >= needed + 8, `${needed} in ${room}`);
+  assert.deepEqual([...trouble, ...graphs.trouble], []);
+  await graphs.page.close();
+});
+
 test('commands in a fix are code', async () => {
   const { page } = await shows(smtp.url);
   assert.ok((await page.locator('.fix code').count()) > 0);
