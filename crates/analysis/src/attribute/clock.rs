@@ -42,6 +42,7 @@ impl Clock {
     pub(super) fn goes_on(context: &Context, steps: &[Step]) -> bool {
         Clock::at_first(context, steps)
             .is_some_and(|clock| clock.keeps(steps.iter()) || clock.is_not_slowed(context, steps))
+            || keeps_its_rate(context, steps)
     }
 
     /// As many bytes go on to leave in as long a time, to a sixteenth, once what the initial window held at first has left: whatever ACKs came by, no limit
@@ -76,6 +77,29 @@ impl Clock {
         let each = Nanos((step.duration() - step.burst).0 / i64::from(step.releases.max(1)));
         each <= self.usual + self.slack && self.usual <= each + self.slack
     }
+}
+
+/// A writer that a buffer holds fills it at once, for it was empty when the message began. One whose first round trip brought no more than each later one, to a
+/// quarter, and not at once, though no ACK could have come and no window was full, sets that rate itself, however late its host let it write (rule 124).
+fn keeps_its_rate(context: &Context, steps: &[Step]) -> bool {
+    let Some(begin) = steps.iter().find(|s| !s.is_turn()).map(|s| s.start) else { return false };
+    let first = || steps.iter().filter(|s| !s.is_turn() && s.end < begin + context.rtt);
+    let from = begin + context.rtt.times(3);
+    let later = || steps.iter().filter(|s| s.start >= from && !s.is_turn());
+    let plain = |s: &Step| s.is_burst() || own(s) && !is_cut(s) && s.loss.is_none();
+    let waited = first().filter(|s| written(s)).fold(Nanos::ZERO, |sum, s| sum + s.duration());
+    if !context.measured || waited < context.rtt.part(4) || waited < context.tick.times(16) {
+        return false;
+    }
+    // The first write took no time.
+    let ((bytes, time), (more, longer)) = (passed(first().skip_while(|s| !written(s))), passed(later()));
+    let share = |bytes: u64, time: Nanos| u128::from(bytes) * u128::from(time.0.unsigned_abs());
+    let (own_rate, rate) = (share(bytes, longer), share(more, time));
+    first().all(|s| plain(s) && (s.is_burst() || written(s)))
+        && later().all(plain)
+        && longer > context.rtt
+        && 16 * rate >= 15 * own_rate
+        && 4 * rate <= 5 * own_rate
 }
 
 /// Bytes that left, and how long that took.

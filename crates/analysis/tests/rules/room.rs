@@ -217,6 +217,33 @@ fn writes_of_whole_segments_of_the_queue_go_beyond_their_buffer() {
     }
 }
 
+/// Writes of 4 KB that come with ACKs, as often as three in a round trip of 30 ms. A buffer of three of them takes the first three at once; a writer that brings no more
+/// than that in its first round trip, where no ACK can have come, is as slow by itself, however late its host let it write there (rule 124).
+#[test]
+fn a_buffer_is_full_at_once_and_a_slow_writer_is_not() {
+    let found = |tap: Tap, first: [i64; 2]| {
+        let mut w = Wire::new(tap, ms(30));
+        w.handshake();
+        w.at(ms(30)).client().data(100);
+        let mut left = vec![ms(50), ms(50) + us(first[0]), ms(50) + us(first[1])];
+        for n in 3..90_i64 {
+            left.push(ms(50) + us(10_140 * n));
+        }
+        let mut acks: Vec<Nanos> = left.iter().map(|&t| t + ms(30) - us(100)).collect();
+        while !left.is_empty() || !acks.is_empty() {
+            if left.first().is_some_and(|l| *l < acks[0]) {
+                w.at(left.remove(0)).server().write(4_096);
+            } else {
+                w.at(acks.remove(0) - ms(15)).client().ack();
+            }
+        }
+        let c = w.connection();
+        [Cause::SendBuffer, Cause::SenderPause].map(|cause| c.budget.get(cause) > ms(500))
+    };
+    assert_eq!(found(Tap::Server, [14_000, 24_200]), [false, true]);
+    assert_eq!(found(Tap::Server, [100, 200]), [true, false]);
+}
+
 /// Flights that no window of the receiver stops are acknowledged 30 ms after they came, all at once: beside the receiver that says that they had not been
 /// read (rule 86), as it does where they fill its window. One segment alone may wait for the timer of a delayed ACK.
 #[test]
