@@ -1,6 +1,7 @@
 //! Bytes of one direction that did not pass the tap when their turn was.
 
-use crate::rest::at_rest;
+use crate::rest::{Near, at_rest};
+use crate::track::stamps::is_newer;
 use tcpwhy_base::{Nanos, Seq};
 
 /// Bytes below the highest sequence number that never passed the tap.
@@ -10,9 +11,22 @@ struct Hole {
     to: Seq,
     /// When the first byte beyond it passed.
     opened: Nanos,
+    /// The time stamp that came with that byte.
+    beyond: Option<u32>,
 }
 
-at_rest! { Hole { from, to, opened } }
+at_rest! { Hole { from, to, opened, beyond as Near } }
+
+/// What filled a hole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Filled {
+    /// When the hole was opened.
+    pub(crate) opened: Nanos,
+    /// So many of its bytes were filled.
+    pub(crate) bytes: u32,
+    /// What filled it had left before its receiver can have told of the hole: the path changed the order.
+    pub(crate) was_overtaken: bool,
+}
 
 /// So many holes are kept: 12 kB at most.
 const MOST: usize = 512;
@@ -35,13 +49,13 @@ impl Holes {
         self.open.is_empty() && self.told.is_none()
     }
 
-    /// `from..to` was passed over.
-    pub(crate) fn open(&mut self, from: Seq, to: Seq, opened: Nanos) {
+    /// `from..to` was passed over, by a segment with this time stamp, where one opened it.
+    pub(crate) fn open(&mut self, from: Seq, to: Seq, opened: Nanos, beyond: Option<u32>) {
         // Each second segment of a large flight may be lost; beyond that the oldest is forgotten.
         if self.open.len() >= MOST {
             self.open.remove(0);
         }
-        self.open.push(Hole { from, to, opened });
+        self.open.push(Hole { from, to, opened, beyond });
     }
 
     /// All up to `to` had been sent at `t`, of which what begins at `nxt` has not passed.
@@ -56,8 +70,9 @@ impl Holes {
         Some((since, to.minus(nxt) as u32))
     }
 
-    /// Takes `seq..end` out of them: when the hole was opened and how many bytes it filled.
-    pub(crate) fn fill(&mut self, seq: Seq, end: Seq) -> Option<(Nanos, u32)> {
+    /// Takes `seq..end` out of them, which came with that time stamp. A repair leaves when its sender has heard of what came first beyond the hole, a round
+    /// trip after that had left; so its stamp is a later one, if such a trip is longer than a tick (`apart`), else no older one (rule 130).
+    pub(crate) fn fill(&mut self, seq: Seq, end: Seq, stamp: Option<u32>, apart: bool) -> Option<Filled> {
         let i = self.open.iter().position(|h| seq.before(h.to) && h.from.before(end))?;
         let hole = self.open[i];
         let from = hole.from.max(seq);
@@ -70,7 +85,12 @@ impl Holes {
         if hole.from.before(from) {
             self.open.insert(i, Hole { to: from, ..hole });
         }
-        Some((hole.opened, to.minus(from).max(0) as u32))
+        let older = |(stamp, beyond)| is_newer(beyond, stamp) || apart && stamp == beyond;
+        Some(Filled {
+            opened: hole.opened,
+            bytes: to.minus(from).max(0) as u32,
+            was_overtaken: stamp.zip(hole.beyond).is_some_and(older),
+        })
     }
 
     /// The one that the receiver waits for, which has everything below `una`: since when, and how many bytes it lacks.
@@ -114,23 +134,37 @@ mod tests {
     #[test]
     fn each_second_segment_of_a_large_flight_may_be_missing() {
         let mut holes = Holes::default();
-        (0..300).for_each(|n| holes.open(Seq(200 * n), Seq(200 * n + 100), Nanos(7)));
-        let filled = (0..300).filter_map(|n| holes.fill(Seq(200 * n), Seq(200 * n + 100)));
-        assert_eq!(filled.map(|f| f.1).sum::<u32>(), 30_000);
-        (0..600).for_each(|n| holes.open(Seq(200 * n), Seq(200 * n + 100), Nanos(7)));
-        assert_eq!(holes.fill(Seq(0), Seq(100)), None, "bounded");
+        (0..300).for_each(|n| holes.open(Seq(200 * n), Seq(200 * n + 100), Nanos(7), None));
+        let filled = (0..300).filter_map(|n| holes.fill(Seq(200 * n), Seq(200 * n + 100), None, true));
+        assert_eq!(filled.map(|f| f.bytes).sum::<u32>(), 30_000);
+        (0..600).for_each(|n| holes.open(Seq(200 * n), Seq(200 * n + 100), Nanos(7), None));
+        assert_eq!(holes.fill(Seq(0), Seq(100), None, true), None, "bounded");
     }
 
     #[test]
     fn a_hole_filled_in_the_middle_leaves_two() {
         let mut holes = Holes::default();
-        holes.open(Seq(100), Seq(400), Nanos(7));
-        assert_eq!(holes.fill(Seq(200), Seq(300)), Some((Nanos(7), 100)));
+        holes.open(Seq(100), Seq(400), Nanos(7), None);
+        let filled = Filled { opened: Nanos(7), bytes: 100, was_overtaken: false };
+        assert_eq!(holes.fill(Seq(200), Seq(300), Some(5), true), Some(filled));
         assert!(holes.filled_within(Seq(299), Seq(300)));
-        assert_eq!(holes.fill(Seq(200), Seq(300)), None);
+        assert_eq!(holes.fill(Seq(200), Seq(300), Some(5), true), None);
         assert_eq!(holes.acknowledged(Seq(200)), 100);
         assert_eq!(holes.acknowledged(Seq(400)), 100);
         assert!(holes.is_empty());
+    }
+
+    /// An older stamp than that of what passed beyond it; the same, where a trip is longer than a tick; and none, or no stamp.
+    #[test]
+    fn what_left_before_the_hole_was_known_was_overtaken() {
+        let filled = |stamp, apart| {
+            let mut holes = Holes::default();
+            holes.open(Seq(100), Seq(400), Nanos(7), Some(2));
+            holes.fill(Seq(100), Seq(200), None, true);
+            holes.fill(Seq(200), Seq(400), Some(stamp), apart).is_some_and(|f| f.was_overtaken)
+        };
+        assert_eq!([1, u32::MAX, 2, 3].map(|stamp| filled(stamp, true)), [true, true, true, false]);
+        assert_eq!([1, 2].map(|stamp| filled(stamp, false)), [true, false]);
     }
 
     #[test]

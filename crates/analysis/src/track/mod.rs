@@ -345,11 +345,8 @@ impl Tracker {
     /// Takes the data in a segment of `s`.
     #[inline(always)]
     pub(crate) fn data(&mut self, s: End, segment: &Segment, t: Nanos) -> Arrived {
-        // A hole younger than half a round trip was reordering: a repair takes at least one trip back and forth
-        // from the receiver, and half of one at a tap in the middle.
         let view = self.view(s);
-        let reorder_within = view.rtt.part(2).max(Nanos::micros(100));
-        let mut arrived = self.half[s].on_data(segment, t, reorder_within);
+        let mut arrived = self.half[s].on_data(segment, t, &view);
         if arrived.arrival == Arrival::Probe && segment.seq != self.half[s].flow().nxt {
             self.asks_whether_alive(s, segment, t);
         }

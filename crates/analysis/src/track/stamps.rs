@@ -114,7 +114,7 @@ impl Stamps {
     }
 }
 
-fn is_newer(a: u32, b: u32) -> bool {
+pub(super) fn is_newer(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 > 0
 }
 

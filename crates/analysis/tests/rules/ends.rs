@@ -56,11 +56,13 @@ fn a_closed_connection_waits_240_s_for_late_packets() {
     }
 }
 
-/// A hole that is filled within half a round trip was reordering; later it was a repair.
+/// A hole that is filled within half a round trip was reordering; later it was a repair, unless what fills it has the time stamp of what left before
+/// (rule 130).
 #[test]
 fn a_hole_filled_within_half_a_trip_is_reordering() {
-    let filled = |after: Nanos| {
+    let filled = |after: Nanos, timestamps: bool| {
         let mut w = opened(Tap::Client, ms(20));
+        w.timestamps = timestamps;
         w.at(ms(30)).client().data(100);
         w.at(ms(40)).server().data(MSS).late(after);
         w.server().data(MSS);
@@ -69,8 +71,9 @@ fn a_hole_filled_within_half_a_trip_is_reordering() {
         let c = w.connection();
         (c.ends[SERVER].reordered, c.retransmitted[SERVER])
     };
-    assert_eq!(filled(ms(10) - us(1)), (1, 0));
-    assert_eq!(filled(ms(10)), (0, 1));
+    assert_eq!(filled(ms(10) - us(1), false), (1, 0));
+    assert_eq!(filled(ms(10), false), (0, 1));
+    assert_eq!(filled(ms(12), true), (1, 0));
 }
 
 /// WINDOW_UPDATE of HTTP/2 begins so.
@@ -385,6 +388,7 @@ fn a_repeated_syn_ack_is_said() {
 fn a_fin_that_overtakes_data_opens_a_hole() {
     let filled = |after: Nanos| {
         let mut w = opened(Tap::Client, ms(20));
+        w.timestamps = false;
         w.at(ms(30)).client().data(100);
         w.at(ms(40)).server().data(MSS);
         w.server().data(MSS).late(after);

@@ -1,6 +1,6 @@
 //! What was sent again without need, what hid behind its writer, and what slow links make late.
 
-use crate::wire::{Tap, Wire, ms, us};
+use crate::wire::{SERVER, Tap, Wire, ms, us};
 use tcpwhy_base::{Cause, Nanos, Tls};
 
 const MSS: u32 = 1448;
@@ -9,6 +9,24 @@ fn opened(tap: Tap, rtt: Nanos) -> Wire {
     let mut w = Wire::new(tap, rtt);
     w.handshake();
     w
+}
+
+/// At the client each eighth segment of an answer is twelve milliseconds late, more than half of a round trip: nothing is lost, and nothing sent again.
+#[test]
+fn what_left_before_its_hole_was_known_repairs_nothing() {
+    let mut w = opened(Tap::Client, ms(20));
+    w.at(ms(30)).client().data(100);
+    for n in 0..64 {
+        w.at(ms(40) + us(500 * n));
+        match n % 8 {
+            3 => w.server().data(MSS).late(ms(12)),
+            _ => w.server().data(MSS),
+        };
+    }
+    w.at(ms(100)).client().ack();
+    let c = w.connection();
+    assert_eq!((c.retransmitted, c.ends[SERVER].reordered), ([0, 0], 8));
+    assert_eq!(c.budget.get(Cause::FastRecovery) + c.budget.get(Cause::SpuriousRecovery), Nanos::ZERO);
 }
 
 /// What passed beside its receiver has come. Its sender's timer of 300 ms ran out before an ACK delayed by 500 ms, and the copy is

@@ -47,7 +47,7 @@ impl Half {
         let flow = &mut self.flow;
         if ack.after(flow.nxt) {
             // Acknowledged but not seen: lost by the capture, unless it still comes (two taps out of order).
-            self.holes.open(flow.nxt, ack, t);
+            self.holes.open(flow.nxt, ack, t, None);
             flow.nxt = ack;
         }
         // A window of nothing ends at the ACK, whatever its scale.

@@ -416,7 +416,7 @@ impl Half {
         if flow.seen && !end.before(flow.nxt) {
             if end.after(flow.nxt) {
                 // It overtook data (rule 41).
-                self.holes.open(flow.nxt, end, t);
+                self.holes.open(flow.nxt, end, t, segment.options.timestamps.map(|s| s.0));
             }
             flow.nxt = end + 1;
         }

@@ -40,7 +40,7 @@ impl Half {
         }
         if closed {
             let since = self.holes.beyond(nxt).map_or(t, |beyond| beyond.0);
-            self.holes.open(nxt, seq, since);
+            self.holes.open(nxt, seq, since, None);
             self.flow.nxt = seq;
         }
     }

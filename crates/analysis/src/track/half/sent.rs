@@ -15,11 +15,14 @@ use tcpwhy_base::{Nanos, Segment, Seq, TcpFlags};
 /// Until another message has begun.
 const FROM_NOW_ON: Nanos = Nanos(i64::MAX / 2);
 
+/// Of stamps that tick by the millisecond: those of what left so far apart differ.
+const LONGER_THAN_A_TICK: Nanos = Nanos::millis(2);
+
 /// Its data.
 impl Half {
-    /// Takes a data segment. `reorder_within` is the age below which a filled hole is reordering.
+    /// Takes a data segment.
     #[inline(always)]
-    pub(crate) fn on_data(&mut self, segment: &Segment, t: Nanos, reorder_within: Nanos) -> Arrived {
+    pub(crate) fn on_data(&mut self, segment: &Segment, t: Nanos, view: &View) -> Arrived {
         let (seq, end) = (segment.seq, segment.seq + segment.len);
         let before = Before { nxt: self.flow.nxt, small_end: self.flow.small_end };
         if let Some(scale) = &mut self.scale {
@@ -45,7 +48,7 @@ impl Half {
             flow.probed = true;
             return probe;
         }
-        let (arrival, new) = self.arrival(seq, end, t, reorder_within);
+        let (arrival, new) = self.arrival(segment, t, view);
         self.counts.bytes += u64::from(new);
         if new > 0 {
             self.learn_size(segment.len, segment.flags.psh());
@@ -108,13 +111,15 @@ impl Half {
         self.sends.sent_twice(end);
     }
 
-    /// Where `seq..end` stands among what has passed, and how much of it is new.
+    /// Where the segment stands among what has passed, and how much of it is new.
     #[inline(always)]
-    fn arrival(&mut self, seq: Seq, end: Seq, t: Nanos, reorder_within: Nanos) -> (Arrival, u32) {
+    fn arrival(&mut self, segment: &Segment, t: Nanos, view: &View) -> (Arrival, u32) {
+        let (seq, end) = (segment.seq, segment.seq + segment.len);
+        let stamp = segment.options.timestamps.map(|s| s.0);
         let flow = &mut self.flow;
         if !seq.before(flow.nxt) {
             if seq.after(flow.nxt) {
-                self.holes.open(flow.nxt, seq, t);
+                self.holes.open(flow.nxt, seq, t, stamp);
             }
             let new = end.minus(seq) as u32;
             flow.nxt = end;
@@ -127,14 +132,17 @@ impl Half {
             let known = flow.acked && seq.before(flow.una);
             return (if known { Arrival::New } else { Arrival::Retransmission }, new);
         }
-        match self.holes.fill(seq, end) {
-            Some((opened, filled)) if t - opened < reorder_within => {
+        let apart = view.fine_stamps && view.rtt >= LONGER_THAN_A_TICK;
+        match self.holes.fill(seq, end, stamp, apart) {
+            // A hole younger than half a round trip was reordering: a repair takes at least one trip back and forth
+            // from the receiver, and half of one at a tap in the middle.
+            Some(f) if f.was_overtaken || t - f.opened < view.rtt.part(2).max(Nanos::micros(100)) => {
                 self.counts.reordered += 1;
-                (Arrival::Reordered, filled)
+                (Arrival::Reordered, f.bytes)
             }
-            Some((opened, filled)) => {
+            Some(f) => {
                 self.counts.retransmitted += 1;
-                (Arrival::Repaired { opened }, filled)
+                (Arrival::Repaired { opened: f.opened }, f.bytes)
             }
             None => {
                 self.counts.retransmitted += 1;
