@@ -93,7 +93,9 @@ fn caught_up(p: &Passage<'_>, ack: &Ack) -> bool {
 
 /// For a round trip each ACK has offered no more than three quarters of the largest window, and this one, for two segments or more, was late as well, for an
 /// eighth of `wait`: data lay there all the time, and whoever reads never waited for more (rule 21). A window alone may be smaller than before for another reason:
-/// Linux scales it by how much memory the packets of late take (`scaling_ratio`).
+/// Linux scales it by how much memory the packets of late take (`scaling_ratio`), and offers less while it hands up what came together. Neither lasts: the scale
+/// is measured anew only where segments become larger (`tcp_measure_rcv_mss`), and a buffer of which all is read in each trip grows (`tcp_rcv_space_adjust`).
+/// So three trips of such windows, a plateau (rule 19), say it without a late ACK.
 #[inline]
 pub(super) fn lies_there(p: &Passage<'_>, ack: &Ack, wait: Nanos) -> bool {
     p.acks.is_low() && lies_behind_low_windows(p, ack, wait)
@@ -111,7 +113,9 @@ fn lies_behind_low_windows(p: &Passage<'_>, ack: &Ack, wait: Nanos) -> bool {
         _ => ack.late_by(p.path.peer()),
     };
     let shows = |late: Nanos| late > WAKE_UP && late.times(8) > wait;
-    low && acknowledges_many(p, ack) && !caught_up(p, ack) && shows(late())
+    let plateau = || p.acks.low_for(ack.time) >= trip.times(3) && p.acks.had_grown();
+    let long = || p.flow.recovery.is_none() && !ack.at_a_hole() && plateau();
+    low && (acknowledges_many(p, ack) && shows(late()) || long()) && !caught_up(p, ack)
 }
 
 /// None of the last ACKs (four, and those of a reaction time) offered more than three quarters of the largest window: whoever read left something there each time,

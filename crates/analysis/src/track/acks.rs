@@ -133,9 +133,11 @@ pub(crate) struct Acks {
     /// Since when each has offered no more than three quarters of that (half-way between half of it and all of it; rule 21); zero: the last one has offered
     /// more.
     low_since: Nanos,
+    /// The first window that is known, in KiB, rounded up; zero: none.
+    first_kib: u16,
 }
 
-at_rest! { Acks { ring, at, largest, low_since } }
+at_rest! { Acks { ring, at, largest, low_since, first_kib } }
 
 impl Acks {
     /// None, with the room of these unless that is large.
@@ -165,8 +167,11 @@ impl Acks {
     #[cold]
     pub(crate) fn window_changes(&mut self, t: Nanos, before: u32, now: u32) {
         if before.max(now) >= UNKNOWN {
-            (self.largest, self.low_since) = (0, Nanos::ZERO);
+            (self.largest, self.low_since, self.first_kib) = (0, Nanos::ZERO, 0);
             return;
+        }
+        if self.first_kib == 0 {
+            self.first_kib = u16::try_from(before.div_ceil(1_024)).unwrap_or(u16::MAX);
         }
         self.largest = self.largest.max(before).max(now);
         let low = now <= self.largest / 4 * 3;
@@ -198,6 +203,11 @@ impl Acks {
     #[inline]
     pub(crate) fn is_low(&self) -> bool {
         self.low_since != Nanos::ZERO
+    }
+
+    /// The first one was as low: the largest has been offered since data came, of which its receiver knew by then how much memory it takes.
+    pub(crate) fn had_grown(&self) -> bool {
+        self.first_kib > 0 && u32::from(self.first_kib) <= self.largest / 1_024 / 4 * 3
     }
 
     /// For so long, up to `time`, each has offered no more than that.
@@ -282,6 +292,19 @@ mod tests {
         assert_eq!(low(50, 70_000, 40_000), (true, MS(50)));
         assert_eq!(low(60, UNKNOWN, 40_000), (false, MS(0)));
         assert_eq!(low(70, 40_000, 30_000), (true, MS(30)));
+    }
+
+    /// Three quarters of the largest, or more; what has no scale is forgotten.
+    #[test]
+    fn whether_a_window_had_grown() {
+        let grown = |first: u32, most: u32| {
+            let mut acks = Acks::default();
+            acks.window_changes(Nanos::millis(1), first, most);
+            acks.window_changes(Nanos::millis(2), most, 10_000);
+            acks.had_grown()
+        };
+        assert_eq!([48, 49].map(|kib| grown(kib * 1_024, 64 * 1_024)), [true, false]);
+        assert_eq!([grown(UNKNOWN, 64 * 1_024), grown(0, 64 * 1_024)], [false, false]);
     }
 
     #[test]

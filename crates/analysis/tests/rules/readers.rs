@@ -47,28 +47,43 @@ fn a_reader_with_a_clock_of_its_own_is_slow() {
 /// Over 20 ms a reader takes a dozen segments every 8 ms, from a window of 80 KB of which no more than 52 KB are ever free, or all of which it empties.
 #[test]
 fn a_buffer_that_is_never_empty_has_a_slow_reader() {
-    let found = |offers: u32, lay: Nanos| {
-        let mut w = Wire::new(Tap::Client, ms(20));
-        w.handshake();
-        w.at(ms(100)).client().window(80_480).data(100);
-        let burst = |k: i64| ms(110 + 8 * k);
-        let mut events: Vec<(Nanos, bool)> =
-            (0..30).flat_map(|k| [(burst(k), true), (burst(k) + ms(10) + lay, false)]).collect();
-        events.sort();
-        for (at, data) in events {
-            match data {
-                true => w.at(at).server().write(12 * MSS),
-                false => {
-                    w.at(at).client().window(offers).ack();
-                }
-            }
-        }
-        shares(&w)
-    };
+    let found = |offers: u32, lay: Nanos| by_the_dozen(Tap::Client, 80_480, offers, lay);
     let slow = found(52_224, ms(4));
     assert!(slow[0] > 60 && slow[1] < 30, "{slow:?}");
     assert!(found(52_224, us(200))[0] == 0);
     assert!(found(70_000, ms(4))[0] == 0);
+}
+
+/// A window that had grown to 90 KB, and is 52 KB for three round trips, has data behind it, however prompt its ACKs are. One that had not grown may be of a
+/// receiver that did not know yet how much memory segments take.
+#[test]
+fn a_window_that_had_grown_and_stays_low_is_a_reader() {
+    for tap in [Tap::Client, Tap::Server] {
+        let [reader, window] = by_the_dozen(tap, 90_000, 52_224, us(200));
+        assert!(reader > 50 && window < 40, "{reader} {window}");
+        assert_eq!(by_the_dozen(tap, 80_480, 52_224, us(200))[0], 0);
+        assert_eq!(by_the_dozen(tap, 90_000, 70_000, us(200))[0], 0);
+    }
+}
+
+/// Thirty dozens of segments every 8 ms over 20 ms, each acknowledged after `lay`: what is a slow reader's and what is a window's.
+fn by_the_dozen(tap: Tap, most: u32, offers: u32, lay: Nanos) -> [i64; 2] {
+    let mut w = Wire::new(tap, ms(20));
+    w.handshake();
+    w.at(ms(100)).client().window(most).data(100);
+    let burst = |k: i64| ms(110 + 8 * k);
+    let mut events: Vec<(Nanos, bool)> =
+        (0..30).flat_map(|k| [(burst(k), true), (burst(k) + ms(10) + lay, false)]).collect();
+    events.sort();
+    for (at, data) in events {
+        match data {
+            true => w.at(at).server().write(12 * MSS),
+            false => {
+                w.at(at).client().window(offers).ack();
+            }
+        }
+    }
+    shares(&w)
 }
 
 /// Over 20 ms a reader takes sixteen segments every 19.8 ms, and an ACK says so then; no more than 47 KB of 80 are ever free. More is in flight than the
