@@ -48,7 +48,9 @@ pub(crate) enum Rule {
     // Losses
     FastRecovery,
     Timeout,
+    /// Away from the server nothing tells a path from a listener that drops it each time (rule 11).
     TimeoutOfFirstData,
+    ProbeOfFirstData,
     LossProbe,
     SpuriousRecovery,
     BlackHole,
@@ -316,7 +318,7 @@ impl Rule {
             (Rule::Queue, _) => or(0.6, C::Bandwidth, 0.3),
 
             (Rule::FastRecovery, _) => or(0.85, C::CongestionWindow, 0.15),
-            (Rule::TimeoutOfFirstData, _) => either(0.9, (C::AcceptQueueFull, 0.2), (C::TailLossProbe, 0.1)),
+            (Rule::TimeoutOfFirstData | Rule::ProbeOfFirstData, _) => or(0.6, C::AcceptQueueFull, 0.3),
             (Rule::Timeout, _) => or(0.9, C::TailLossProbe, 0.1),
             (Rule::LossProbe, _) => either(0.7, (C::SpuriousRecovery, 0.15), (C::RetransmissionTimeout, 0.1)),
             (Rule::SpuriousRecovery, _) => or(0.75, C::RetransmissionTimeout, 0.15),

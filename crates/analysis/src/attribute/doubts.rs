@@ -35,7 +35,7 @@ pub(super) fn against(context: &Context, step: &Step, rule: Rule) -> Option<Evid
             (held && context.measured && step.duration() > prompt).then_some(Evidence::HeldLonger)
         }
         Rule::DrippingWriter => context.timer[step.sender].is_none().then_some(Evidence::UnknownStart),
-        Rule::LossProbe => against_probe(context, step),
+        Rule::LossProbe | Rule::ProbeOfFirstData => against_probe(context, step),
         Rule::PauseIdle | Rule::PauseInFlight => against_pause(context, step),
         Rule::Think => is_late_but_counted(context, step).then_some(Evidence::LateButCounted),
         Rule::ThinkOrLoss | Rule::ThinkAtTimer => {

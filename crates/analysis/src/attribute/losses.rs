@@ -70,7 +70,7 @@ pub(super) fn loss(context: &Context, step: &Step, kind: Repair, time: Nanos, ou
         let facts = Facts::FirstData { bytes: step.len, wait: step.duration(), repeats };
         let (rule, cause) = match kind {
             Repair::Timeout => (Rule::TimeoutOfFirstData, Cause::RetransmissionTimeout),
-            _ => (Rule::LossProbe, Cause::TailLossProbe),
+            _ => (Rule::ProbeOfFirstData, Cause::TailLossProbe),
         };
         return out.network(rule, cause, time, facts);
     }

@@ -400,7 +400,7 @@ fn beside_the_server_unanswered_data_shows_a_full_accept_queue() {
          gap 690..710
            client_think client 690..710 #7-8",
     );
-    dropped(Tap::Client).tells(
+    let c = dropped(Tap::Client).tells(
         "setup 0..20
            handshake network 0..20 #1-3
          gap 20..30
@@ -411,6 +411,8 @@ fn beside_the_server_unanswered_data_shows_a_full_accept_queue() {
            retransmission_timeout network 250..690 #5-6
            retransmission_timeout network 690..710 #6-7",
     );
+    let lost = &c.exchanges[0].spans[1];
+    assert_eq!((lost.confidence, lost.alternatives[0]), (0.6, Some((Cause::AcceptQueueFull, 0.3))));
 }
 
 /// Two hosts answer one address, each with its own first number: the client takes the one, then the other, and only that speaks (rule 91).
