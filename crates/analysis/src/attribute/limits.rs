@@ -1,5 +1,6 @@
 //! Which limit the ACKs of a message lifted: read from how its flights change from one round trip to the next.
 
+use crate::attribute::avoiding::avoids_congestion;
 use crate::attribute::clock::Clock;
 use crate::attribute::context::{Carry, Context};
 use crate::attribute::is_plain;
@@ -149,6 +150,7 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
         most = most.max(flight_of(step));
     }
     room_unused(steps, limits, mss);
+    avoids_congestion(context, steps, limits, mss);
     windows.stops > 0 || pace.is_some()
 }
 

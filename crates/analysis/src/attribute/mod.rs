@@ -1,5 +1,6 @@
 //! From steps to spans: which cause each stretch of an exchange has, and how much of it the link's rate explains.
 
+mod avoiding;
 mod clock;
 mod context;
 mod doubts;

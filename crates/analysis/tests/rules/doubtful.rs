@@ -191,3 +191,35 @@ fn a_pause_behind_whole_packets_is_a_guess() {
     assert_eq!(told(2 * MSS), Some((true, true)));
     assert_eq!(told(2 * MSS - 100), Some((false, false)));
 }
+
+/// How much of an answer is slow start, and a congestion window's, percent: so many segments are in flight in each round trip of 40 ms.
+fn of_flights(tap: Tap, flights: &[u32]) -> [i64; 2] {
+    let mut w = Wire::new(tap, ms(40));
+    w.handshake();
+    w.at(ms(100)).client().window(1 << 20).data(100);
+    w.after(ms(20));
+    for flight in flights {
+        w.server().write(flight * MSS);
+        w.after(ms(20)).client().ack();
+        w.after(ms(20));
+    }
+    w.server().data(50);
+    w.after(ms(20)).client().ack();
+    let c = w.connection();
+    let whole = c.exchanges[0].end - c.exchanges[0].start;
+    [Cause::SlowStart, Cause::CongestionWindow].map(|cause| c.budget.get(cause).0 * 100 / whole.0)
+}
+
+/// A window that becomes a segment or two larger in each round trip has left slow start, though nothing was lost; one that grows by half of itself need not
+/// have (rule 131).
+#[test]
+fn what_grows_by_a_segment_is_no_slow_start() {
+    for tap in [Tap::Client, Tap::Server] {
+        let [slow, avoids] = of_flights(tap, &[10, 20, 26, 27, 28, 30, 31, 32, 34, 35, 36, 38, 40]);
+        assert!(slow < 20 && avoids > 60, "{slow} {avoids}");
+        let [slow, avoids] = of_flights(tap, &[10, 16, 24, 36, 54, 81, 122, 183]);
+        assert!(slow > 60 && avoids == 0, "{slow} {avoids}");
+        // HyStart leaves windows below sixteen segments alone.
+        assert_eq!(of_flights(tap, &[7, 8, 9, 10, 11, 12, 13, 14])[1], 0);
+    }
+}
