@@ -1,7 +1,7 @@
 //! Round trips that were longer than the way: others between the same two hosts took less.
 //!
-//! A connection that opens while something else fills a queue of the path has seen no shorter trip, and takes what it sees for the distance. What it sees
-//! later, or another connection, tells (rule 120).
+//! A connection that opens while something else fills a queue of the path has seen no shorter trip, and takes
+//! what it sees for the distance. What it sees later, or another connection, tells (rule 120).
 
 use crate::attribute::least_beyond;
 use crate::facts::Facts;

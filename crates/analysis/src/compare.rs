@@ -5,8 +5,9 @@
 //! an interval from a bootstrap (Efron 1979): both sides are drawn again with replacement, and the middle 95 % of the
 //! differences is what chance alone would allow. The random numbers are seeded, so the answer does not change.
 //!
-//! A header more or less moves all requests to another magnitude. Where none has a counterpart, all those of a server are compared,
-//! each with the opening of its connection: what changes sizes often is a connection that is kept.
+//! A header more or less moves all requests to another magnitude. Where none has a counterpart, all those of
+//! a server are compared, each with the opening of its connection: what changes sizes often is a connection
+//! that is kept.
 
 use crate::{Analysis, Connection, Exchange, Setup, Span};
 use std::borrow::Borrow;
@@ -136,7 +137,8 @@ pub fn compare_answers(before: &Analysis, after: &Analysis) -> Option<Comparison
     compared([&before.connections, &after.connections])
 }
 
-/// Which servers are in both analyses. Where an address is in both, those of its port are told apart by it; else the port has to do.
+/// Which servers are in both analyses. Where an address is in both, those of its port are told apart by it;
+/// else the port has to do.
 struct Servers {
     same: HashSet<(u16, IpAddr)>,
     /// Ports with an address that is in both, and ports that are in both.
@@ -211,8 +213,9 @@ fn compared<C: Borrow<Connection>>(sides: [&[C]; 2]) -> Option<Comparison> {
     Some(Comparison { shapes, all, causes: causes(&both), setup, unmatched })
 }
 
-/// Of one side as many exchanges of each shape, in proportion, as of the other: else a side with more of the slow ones would be the slower one. Of each
-/// shape the lesser of its two shares counts; those of a shape that are too many are left out evenly by their length.
+/// Of one side as many exchanges of each shape, in proportion, as of the other: else a side with more of the
+/// slow ones would be the slower one. Of each shape the lesser of its two shares counts; those of a shape
+/// that are too many are left out evenly by their length.
 fn alike<'a>(groups: &Groups<'a>, side: usize) -> Vec<Request<'a>> {
     let totals = [0, 1].map(|i| groups.values().map(|g| g[i].len()).sum::<usize>().max(1) as f64);
     let share = |g: &[Vec<Request<'_>>; 2]| {
@@ -235,7 +238,8 @@ fn lengths(list: &[Request<'_>]) -> Vec<i64> {
     list.iter().map(Request::length).collect()
 }
 
-/// Exchanges of one size stand for themselves. Where none has a counterpart, all of a server stand together, openings included.
+/// Exchanges of one size stand for themselves. Where none has a counterpart, all of a server stand together,
+/// openings included.
 fn by_size_or_server(mut groups: Groups<'_>) -> Groups<'_> {
     if groups.values().any(|[a, b]| !a.is_empty() && !b.is_empty()) {
         groups.values_mut().flatten().flatten().for_each(|x| x.setup = None);
@@ -261,7 +265,8 @@ fn causes(both: &[Vec<Request<'_>>; 2]) -> Vec<(Cause, Change)> {
     };
     let of = |list: &[Request<'_>], cause: Cause| list.iter().map(|x| time(x, cause)).collect::<Vec<_>>();
     let changed = |cause| match cause {
-        // The round trip is estimated once for a connection: its exchanges are no measurements of it that differ by chance.
+        // The round trip is estimated once for a connection: its exchanges are no measurements of it that
+        // differ by chance.
         Cause::PathDelay => change_by_connection(both, |x| time(x, cause)),
         _ => change(of(&both[0], cause), of(&both[1], cause), mean),
     };
@@ -337,8 +342,8 @@ fn change_by_connection(both: &[Vec<Request<'_>>; 2], time: impl Fn(&Request<'_>
     let [(before, from), (after, to)] = &sides;
     let mut differences: Vec<i64> = (0..DRAWS).map(|_| draw(to).saturating_sub(draw(from))).collect();
     differences.sort_unstable();
-    // A handful of connections have no spread to draw from. What the estimate is wrong by lies on the work beside it, so that it is known no
-    // better than how long they took together.
+    // A handful of connections have no spread to draw from. What the estimate is wrong by lies on the work
+    // beside it, so that it is known no better than how long they took together.
     let more = if from.len().min(to.len()) < FEW {
         let Change { difference, interval: (low, high), .. } =
             change(lengths(&both[0]), lengths(&both[1]), mean);
@@ -352,8 +357,8 @@ fn change_by_connection(both: &[Vec<Request<'_>>; 2], time: impl Fn(&Request<'_>
         before,
         after,
         difference: after.mean - before.mean,
-        // However much work lies beside it, an estimate is not wrong by more than all of it: none gets shorter by more than it takes, nor,
-        // the other way round, longer.
+        // However much work lies beside it, an estimate is not wrong by more than all of it: none gets
+        // shorter by more than it takes, nor, the other way round, longer.
         interval: (Nanos(low).max(Nanos::ZERO - before.mean), Nanos(high).min(after.mean)),
     }
 }

@@ -87,7 +87,8 @@ pub(crate) enum Rule {
     CongestionAfterLoss,
     IdleRestart,
     Pacing,
-    /// Segments left as far apart as they passed, and no queue stood (rule 87). BBR begins so as well, until its rate no longer grows.
+    /// Segments left as far apart as they passed, and no queue stood (rule 87). BBR begins so as well, until
+    /// its rate no longer grows.
     SpacedBySender,
     // Small segments
     NagleOnce,
@@ -147,13 +148,15 @@ pub(crate) enum Evidence {
     PartialEndLate,
     /// The write before had ended.
     WriteEnded(Tap),
-    /// The same, where a loss had made the window smaller: a writer that waits for buffer space ends its write with a PSH.
+    /// The same, where a loss had made the window smaller: a writer that waits for buffer space ends its
+    /// write with a PSH.
     WriterPushed,
     /// No loss has made the window smaller.
     NeverCut,
     /// Away from the sender of a link of unknown rate, it came in pieces of less than a round trip.
     CameSpaced,
-    /// The ACK came late by an eighth of a trip: nobody knows how long the link took, and a delayed ACK takes as long as well.
+    /// The ACK came late by an eighth of a trip: nobody knows how long the link took, and a delayed ACK takes
+    /// as long as well.
     AckLate,
     /// It came late by more than a trip.
     AckLateByATrip,
@@ -179,9 +182,11 @@ pub(crate) enum Evidence {
     LateButCounted,
     /// Other answers of the connection came in a quarter of the time.
     OutOfLine,
-    /// Segments spaced without ACKs, of a connection in which Nagle's algorithm holds: a writer's pieces fill up what is held.
+    /// Segments spaced without ACKs, of a connection in which Nagle's algorithm holds: a writer's pieces fill
+    /// up what is held.
     SpacedPieces,
-    /// What came before a pause shorter than a round trip were packets of whole segments: a writer's pieces seldom end so.
+    /// What came before a pause shorter than a round trip were packets of whole segments: a writer's pieces
+    /// seldom end so.
     WholePackets,
 }
 
@@ -212,7 +217,8 @@ impl Evidence {
             Evidence::LateButCounted => (0.05, Cause::RetransmissionTimeout),
             Evidence::OutOfLine => (0.3, Cause::RetransmissionTimeout),
             Evidence::SpacedPieces => (0.5, Cause::SenderPause),
-            // Captures with labels have no writer of whole segments (of 0.18 s so called none was one's); a proxy that passes on what came is one.
+            // Captures with labels have no writer of whole segments (of 0.18 s so called none was one's); a
+            // proxy that passes on what came is one.
             Evidence::WholePackets => (0.35, Cause::Pacing),
         }
     }
@@ -254,8 +260,8 @@ impl Sure {
         (Sure { confidence: 0.5, alternatives }, Cause::Unexplained, None)
     }
 
-    /// In a connection whose round trip is not known: what is told from how long a trip takes, or from how many segments left in
-    /// one, may have been told wrong (rule 58).
+    /// In a connection whose round trip is not known: what is told from how long a trip takes, or from how
+    /// many segments left in one, may have been told wrong (rule 58).
     pub(crate) fn without_trip(self, cause: Cause) -> Sure {
         let told_by_trips = matches!(
             cause,
@@ -274,8 +280,8 @@ impl Sure {
         Sure { confidence: 0.6, ..self }
     }
 
-    /// In a connection of which the capture lost packets: an application that seems to do nothing, or a loss that seems to be
-    /// one, may be such a packet (rule 53).
+    /// In a connection of which the capture lost packets: an application that seems to do nothing, or a loss
+    /// that seems to be one, may be such a packet (rule 53).
     pub(crate) fn beside_drops(self, cause: Cause) -> Sure {
         let think = matches!(cause, Cause::ClientThink | Cause::ServerThink | Cause::SenderPause);
         let loss = matches!(

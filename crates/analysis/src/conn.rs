@@ -101,8 +101,8 @@ impl Conn {
         self.ledger.fetch_lists();
     }
 
-    /// A packet of the other direction under other VLAN tags or tunnel ids belongs here (rule 30): only one direction was seen
-    /// so far, and the packet acknowledges what that direction sent.
+    /// A packet of the other direction under other VLAN tags or tunnel ids belongs here (rule 30): only one
+    /// direction was seen so far, and the packet acknowledges what that direction sent.
     pub(crate) fn is_answered_by(&self, segment: &Segment) -> bool {
         let s = self.end_of(segment);
         let sent = self.track.flow(s.peer());
@@ -278,8 +278,8 @@ impl Conn {
         self.track.sent(s, segment, t);
     }
 
-    /// The exchange goes on: cuts exchanges, and records the step that led to this segment. Gives how it repairs a loss,
-    /// if it does.
+    /// The exchange goes on: cuts exchanges, and records the step that led to this segment. Gives how it
+    /// repairs a loss, if it does.
     #[inline(always)]
     fn progress(
         &mut self,
@@ -357,8 +357,8 @@ impl Conn {
             && unread <= server.last_len()
     }
 
-    /// New data that followed its sender's last at once, within the step that is already there: what [`Conn::record`] would
-    /// make of it, which is most of a bulk transfer. `false`: nothing was recorded.
+    /// New data that followed its sender's last at once, within the step that is already there: what
+    /// [`Conn::record`] would make of it, which is most of a bulk transfer. `false`: nothing was recorded.
     #[inline(always)]
     fn follows_at_once(&mut self, s: End, segment: &Segment, t: Nanos, arrived: Arrived) -> bool {
         let flow = self.track.flow(s);
@@ -406,8 +406,8 @@ impl Conn {
         step.repair()
     }
 
-    /// Decides what released the segment and learns from it: the step that it ends, and one `before` that if the wait had
-    /// two reasons.
+    /// Decides what released the segment and learns from it: the step that it ends, and one `before` that if
+    /// the wait had two reasons.
     #[inline]
     fn judge(
         &mut self,
@@ -502,12 +502,13 @@ fn head(segment: &Segment) -> &[u8] {
 mod tests {
     use super::*;
 
-    /// What lives beside it on the heap (ACKs, steps, sums) is as much again. 16 bytes of it lead to what a second tap says,
-    /// 16 are for when the server first answered anything (rules 35 and 70), 32 for what routers say and for a second SYN-ACK (rules 89
-    /// and 91), 64 for when packets left (rule 87), 16 for when SYNs did by their time stamps (rule 96), 16 for what libraries say within TLS (rule 109), 16 for
-    /// what is asked ahead (rule 104), 16 for what goes both ways (rule 112), 8 lead to
-    /// answers on a kernel's ticks (rule 115), 64 are for how messages begin (rule 116), 16 lead to what is known to have been sent and never passed (rule 106), 16
-    /// are for the latest flight behind a loss (rule 55).
+    /// What lives beside it on the heap (ACKs, steps, sums) is as much again. 16 bytes of it lead to what a
+    /// second tap says, 16 are for when the server first answered anything (rules 35 and 70), 32 for what
+    /// routers say and for a second SYN-ACK (rules 89 and 91), 64 for when packets left (rule 87), 16 for
+    /// when SYNs did by their time stamps (rule 96), 16 for what libraries say within TLS (rule 109), 16 for
+    /// what is asked ahead (rule 104), 16 for what goes both ways (rule 112), 8 lead to answers on a kernel's
+    /// ticks (rule 115), 64 are for how messages begin (rule 116), 16 lead to what is known to have been sent
+    /// and never passed (rule 106), 16 are for the latest flight behind a loss (rule 55).
     #[test]
     fn its_state_is_small() {
         assert!(size_of::<Conn>() <= 3_040, "{}", size_of::<Conn>());

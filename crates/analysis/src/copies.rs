@@ -1,5 +1,5 @@
-//! Which packets are copies of one that has passed: a mirror port, a second interface or a tap at the other end of a path
-//! shows packets twice.
+//! Which packets are copies of one that has passed: a mirror port, a second interface or a tap at the other
+//! end of a path shows packets twice.
 
 use crate::rest::{InRow, Mixed, Near, at_rest};
 use std::collections::VecDeque;
@@ -7,14 +7,14 @@ use tcpwhy_base::{End, Ends, Nanos, Segment, TcpFlags, Trouble};
 
 /// The last packets of a connection, by which copies are known.
 ///
-/// Rule 29. Copies come within a millisecond and have the same IP identifier, which a retransmission has not on most stacks;
-/// where there is none, only packets with payload (or SYN or FIN) within 100 µs count. No retransmission comes that soon:
-/// timers start at 200 ms, others need a trip.
+/// Rule 29. Copies come within a millisecond and have the same IP identifier, which a retransmission has not
+/// on most stacks; where there is none, only packets with payload (or SYN or FIN) within 100 µs count. No
+/// retransmission comes that soon: timers start at 200 ms, others need a trip.
 ///
 /// Rule 88. What a station of 802.11 sends again is the same packet, and the frame says so.
 ///
-/// Rule 42. Later ones are known by what no repeat can have; once there was one, more are expected as late. Where nearly every packet came
-/// twice, one that has not is due.
+/// Rule 42. Later ones are known by what no repeat can have; once there was one, more are expected as late.
+/// Where nearly every packet came twice, one that has not is due.
 #[derive(Clone, Debug, Default)]
 pub struct Copies {
     recent: Ends<Recent>,
@@ -37,7 +37,8 @@ struct Recent {
     same_identifiers: bool,
     /// The identifier of the last one.
     identifier: u16,
-    /// Its TTL, and whether packets came over ways of different length, or twice: among them may be copies of any that went before.
+    /// Its TTL, and whether packets came over ways of different length, or twice: among them may be copies of
+    /// any that went before.
     ttl: u8,
     ways: bool,
     /// So many came without a copy yet, and so many copies came.
@@ -55,12 +56,13 @@ at_rest! {
     }
 }
 
-/// A packet as far as its copy is known by it. Of the hash of its content there are 47 bits: with 31 of them one packet in
-/// 3 * 10^8 is like one of the eight before it by chance, and like one of a thousand, where copies come late, one in two million.
+/// A packet as far as its copy is known by it. Of the hash of its content there are 47 bits: with 31 of them
+/// one packet in 3 * 10^8 is like one of the eight before it by chance, and like one of a thousand, where
+/// copies come late, one in two million.
 #[derive(Clone, Copy, Debug, Default)]
 struct Trace {
-    /// The lowest 32 bits are compared first. All in one word, so that a trace is passed on in two registers: where it went through memory, what was
-    /// written narrow was read wide, which waits for the cache.
+    /// The lowest 32 bits are compared first. All in one word, so that a trace is passed on in two registers:
+    /// where it went through memory, what was written narrow was read wide, which waits for the cache.
     content: u64,
     /// Its TTL, then when it passed, in µs modulo 2^24.
     passed: u32,
@@ -129,8 +131,8 @@ impl Copies {
         self.late > Nanos::ZERO
     }
 
-    /// Whether a packet of `from` like this one passed within a second before or after it, as far as identifiers and time stamps tell. It
-    /// is not kept.
+    /// Whether a packet of `from` like this one passed within a second before or after it, as far as
+    /// identifiers and time stamps tell. It is not kept.
     pub(crate) fn has_twin(&self, from: End, segment: &Segment) -> bool {
         let recent = &self.recent[from];
         let identified = segment.ip_id.is_some_and(|id| id != 0) && !recent.same_identifiers;
@@ -139,8 +141,9 @@ impl Copies {
     }
 }
 
-/// Whether a packet that is like an earlier one is its copy although it comes after more than a millisecond. A repeat takes the
-/// same way and, on most stacks, has another identifier; a pure ACK is never repeated; a SYN not within a second.
+/// Whether a packet that is like an earlier one is its copy although it comes after more than a millisecond.
+/// A repeat takes the same way and, on most stacks, has another identifier; a pure ACK is never repeated; a
+/// SYN not within a second.
 fn is_late_copy(segment: &Segment, like: Likeness, identified: bool, late: Nanos) -> bool {
     let stamped = segment.options.timestamps.is_some();
     let known = identified || stamped;
@@ -158,8 +161,9 @@ fn is_late_copy(segment: &Segment, like: Likeness, identified: bool, late: Nanos
 }
 
 impl Recent {
-    /// Packets come twice here, this one has not yet, and few others have not: of a packet that was lost on the way only one end has seen the first,
-    /// and what repeats it has another identifier or comes in pairs itself.
+    /// Packets come twice here, this one has not yet, and few others have not: of a packet that was lost on
+    /// the way only one end has seen the first, and what repeats it has another identifier or comes in pairs
+    /// itself.
     fn is_due(&self) -> bool {
         self.single > 0 && self.twice >= 8 && u16::from(self.single) * 4 <= u16::from(self.twice)
     }

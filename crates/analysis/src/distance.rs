@@ -1,11 +1,12 @@
-//! What the same connections would cost at a distance: the workload of each shape of exchange replayed in the model over a
-//! longer path, and which of them follow one another.
+//! What the same connections would cost at a distance: the workload of each shape of exchange replayed in the
+//! model over a longer path, and which of them follow one another.
 //!
-//! Exchanges of one connection follow one another. Of exchanges on different connections nobody can say whether the second
-//! waited for the first, so there are two bounds: the connection that grows most, and the costliest sequence of halves of
-//! exchanges that do not overlap. A half is the way of the request or of the answer: a request to a server within which
-//! that server asks another counts for both. Where no two overlap but one within the other, nothing was done beside
-//! something else, and the second bound is taken for the answer.
+//! Exchanges of one connection follow one another. Of exchanges on different connections nobody can say
+//! whether the second waited for the first, so there are two bounds: the connection that grows most, and the
+//! costliest sequence of halves of exchanges that do not overlap. A half is the way of the request or of the
+//! answer: a request to a server within which that server asks another counts for both. Where no two overlap
+//! but one within the other, nothing was done beside something else, and the second bound is taken for the
+//! answer.
 
 use crate::Analysis;
 use crate::replay::{Over, extract, extract_with};
@@ -99,8 +100,8 @@ pub struct Elsewhere<'a> {
     pub congestion: Congestion,
 }
 
-/// For each of these round trip times. Meant for connections over loopback or a near network; at a distance already, it says
-/// nothing.
+/// For each of these round trip times. Meant for connections over loopback or a near network; at a distance
+/// already, it says nothing.
 pub fn distance(analysis: &Analysis, to: Elsewhere<'_>) -> Option<Distance> {
     let rtts = to.rtts;
     let near = |c: &Connection| c.path.rtt.is_some_and(|rtt| rtt < NEAR);
@@ -181,7 +182,8 @@ fn shape(c: &Connection, x: &Exchange) -> Shape {
     Shape { server: c.server, sizes: x.bytes.map(size), age: x.id.max(1).ilog2().min(4), turns: x.turns }
 }
 
-/// A round trip each, and nothing for what TCP adds. An exchange is one: within, ends take turns only where both send at once.
+/// A round trip each, and nothing for what TCP adds. An exchange is one: within, ends take turns only where
+/// both send at once.
 fn counted(trips: i64, rtts: &[Nanos]) -> Vec<i64> {
     rtts.iter().map(|rtt| rtt.times(trips).0).collect()
 }
@@ -228,7 +230,8 @@ fn turns(question: &Question, left: &mut u64) -> Option<Vec<Nanos>> {
     answer.complete.then_some(answer.turns)
 }
 
-/// The setup and the halves of all exchanges of a connection. Those that are not kept in detail are shared out among the others.
+/// The setup and the halves of all exchanges of a connection. Those that are not kept in detail are shared
+/// out among the others.
 fn pieces_of(c: &Connection, shapes: &BTreeMap<Shape, Priced>, rtts: &[Nanos]) -> Vec<Piece> {
     let mut pieces = Vec::new();
     if let Some(setup) = c.setup.as_ref().filter(|_| c.opened_by_handshake) {

@@ -1,5 +1,5 @@
-//! What a connection shows for or against a cause: the figures that its rule asks for, whether or not it held. The table
-//! of causes says which these are.
+//! What a connection shows for or against a cause: the figures that its rule asks for, whether or not it
+//! held. The table of causes says which these are.
 
 use crate::facts::bit_rate;
 use crate::place::Part;
@@ -93,8 +93,8 @@ fn sentence(c: &Connection, evidence: Evidence) -> String {
     }
 }
 
-/// Which condition of the rule for `cause` no connection meets, with the figures that come nearest; then the longest wait, and what
-/// it was for instead.
+/// Which condition of the rule for `cause` no connection meets, with the figures that come nearest; then the
+/// longest wait, and what it was for instead.
 pub fn missing(connections: &[Box<Connection>], cause: Cause) -> Vec<String> {
     let mut out: Vec<String> =
         cause.info().evidence.iter().filter_map(|&e| unmet(connections, cause, e)).collect();

@@ -245,9 +245,10 @@ impl Recorder {
         self.message = t;
     }
 
-    /// A segment of the TLS handshake. `true`: it is the first with application data, and the handshake is over. In TLS
-    /// 1.3 the server's first flight holds records of that type too (RFC 8446, 5.2), before the client has answered. A
-    /// ChangeCipherSpec beside a HelloRetryRequest changes nothing (D.4): a ServerHello in the clear follows in the next turn.
+    /// A segment of the TLS handshake. `true`: it is the first with application data, and the handshake is
+    /// over. In TLS 1.3 the server's first flight holds records of that type too (RFC 8446, 5.2), before the
+    /// client has answered. A ChangeCipherSpec beside a HelloRetryRequest changes nothing (D.4): a
+    /// ServerHello in the clear follows in the next turn.
     pub(crate) fn tls_ends(&mut self, s: End, segment: &Segment) -> bool {
         let turns = self.recorded.turns;
         if s == End::Server {
@@ -309,8 +310,8 @@ impl Recorder {
         self.recorded.last_frame = segment.frame;
     }
 
-    /// A segment of `s` may have followed its last one at once, in a wait of at most `within` and without a loss: takes it
-    /// into the step before, if that takes bursts ([`Step::absorb`]).
+    /// A segment of `s` may have followed its last one at once, in a wait of at most `within` and without a
+    /// loss: takes it into the step before, if that takes bursts ([`Step::absorb`]).
     #[inline(always)]
     pub(crate) fn goes_on_at_once(&mut self, s: End, segment: &Segment, t: Nanos, within: Nanos) -> bool {
         let r = &mut self.recorded;
@@ -371,8 +372,8 @@ impl Recorder {
 
 /// What its kernel says of the receiver.
 impl Recorder {
-    /// From `since` to `until` data lay unread at the receiver of `sender`, which waited `trip` before its segments passed: steps
-    /// that are recorded already lie in that time, too.
+    /// From `since` to `until` data lay unread at the receiver of `sender`, which waited `trip` before its
+    /// segments passed: steps that are recorded already lie in that time, too.
     pub(crate) fn lay_unread(&mut self, sender: End, since: Nanos, until: Nanos, trip: Nanos) {
         let steps = self.recorded.steps.iter_mut().rev().take_while(|s| s.end - trip > since);
         for step in steps.filter(|s| s.sender == sender && !s.is_turn()) {

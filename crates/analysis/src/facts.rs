@@ -138,7 +138,8 @@ pub enum Facts {
         /// Round trip.
         rtt: Nanos,
     },
-    /// Its sender spaced it, and all that the window let through had left before the window opened, or its reader never had all of it.
+    /// Its sender spaced it, and all that the window let through had left before the window opened, or its
+    /// reader never had all of it.
     Spread {
         /// Bytes in flight that filled the window; zero: it was not full, but data lay unread behind it all the time.
         flight: u32,

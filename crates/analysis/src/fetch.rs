@@ -1,4 +1,5 @@
-//! Memory that will be needed soon is asked for before it is: to wait for it takes longer than most of what is done with it.
+//! Memory that will be needed soon is asked for before it is: to wait for it takes longer than most of what
+//! is done with it.
 
 /// Bytes of a cache line on x86_64 (Intel 64 and IA-32 Architectures Optimization Reference Manual; AMD has the same).
 const LINE: usize = 64;
@@ -35,12 +36,14 @@ fn fetch_at(place: *const u8) {
     let _ = place;
 }
 
-/// So much is asked for at once: less than what glibc gives pages of their own (128 KiB, M_MMAP_THRESHOLD of mallopt(3)), or puts free memory in order
-/// for, and gives back what is at the end, as soon as it is free (64 KiB, FASTBIN_CONSOLIDATION_THRESHOLD of its malloc.c).
+/// So much is asked for at once: less than what glibc gives pages of their own (128 KiB, M_MMAP_THRESHOLD of
+/// mallopt(3)), or puts free memory in order for, and gives back what is at the end, as soon as it is free
+/// (64 KiB, FASTBIN_CONSOLIDATION_THRESHOLD of its malloc.c).
 const AT_ONCE: usize = 60 << 10;
 
-/// The allocator has room for many small pieces. (The program has one of its own; this is for who uses the library, as Python does.) Where a thread has memory of its own, that of glibc grows by the page, and asks the kernel each
-/// time; a piece that is taken and given back lets it grow by as much.
+/// The allocator has room for many small pieces. (The program has one of its own; this is for who uses the
+/// library, as Python does.) Where a thread has memory of its own, that of glibc grows by the page, and asks
+/// the kernel each time; a piece that is taken and given back lets it grow by as much.
 #[cold]
 pub(crate) fn make_room() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(AT_ONCE)));

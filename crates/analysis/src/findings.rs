@@ -146,8 +146,8 @@ struct Rank {
 }
 
 impl Rank {
-    /// An exchange tells more than a gap, a long span more than a short one, and of those that are about as long one whose cause is doubtful; of
-    /// equal ones the first.
+    /// An exchange tells more than a gap, a long span more than a short one, and of those that are about as
+    /// long one whose cause is doubtful; of equal ones the first.
     #[inline]
     fn is_better_than(&self, other: &Rank) -> bool {
         if self.of_exchange != other.of_exchange {
@@ -347,7 +347,8 @@ impl Rollup {
 }
 
 impl Part<'_> {
-    /// Of spans that were folded into one the longest is known, and the mean: the shortest is no longer than that of the others.
+    /// Of spans that were folded into one the longest is known, and the mean: the shortest is no longer than
+    /// that of the others.
     fn each(&self) -> Extremes {
         let time = self.end - self.start;
         // A stretch of time that was chosen may leave no more of it than that.

@@ -12,7 +12,8 @@ pub(crate) fn leave_out_setup(connection: &mut Connection) {
     connection.gaps_omitted.budget = connection.gap_budget.clone();
 }
 
-/// A budget without the time of spans that it is of. Mostly that is one span and all of its cause: there is room for the others alone.
+/// A budget without the time of spans that it is of. Mostly that is one span and all of its cause: there is
+/// room for the others alone.
 fn without(budget: &Budget, spans: &[Span]) -> Budget {
     let room = budget.0.len().saturating_sub(usize::from(spans.len() == 1));
     let mut left = Budget(Vec::with_capacity(room));

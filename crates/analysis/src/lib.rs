@@ -4,14 +4,15 @@
 //! nothing of how its answer is drawn. Memory grows with live connections and with the detail that is asked for,
 //! not with packets.
 //!
-//! The way through it: `table` finds the connection; `track`, the only writer of its state, makes a *passage* of each data
-//! segment; `release` decides from that what let it go; `exchange` records it as a *step*; when an exchange ends,
-//! `attribute` turns its steps into spans, knowing the flights that came after; `findings` sums spans up.
+//! The way through it: `table` finds the connection; `track`, the only writer of its state, makes a *passage*
+//! of each data segment; `release` decides from that what let it go; `exchange` records it as a *step*; when
+//! an exchange ends, `attribute` turns its steps into spans, knowing the flights that came after; `findings`
+//! sums spans up.
 //!
 //! # Example
 //!
-//! A client's second small write waits for the ACK of the first one (Nagle's algorithm), which the server delays by 40 ms.
-//! Segments usually come from `tcpwhy_capture`; here they are written down.
+//! A client's second small write waits for the ACK of the first one (Nagle's algorithm), which the server
+//! delays by 40 ms. Segments usually come from `tcpwhy_capture`; here they are written down.
 //!
 //! ```
 //! use tcpwhy_analysis::{Analyzer, Config, Detail};

@@ -1,5 +1,5 @@
-//! Settings that are often advised for a finding and have no effect on it, by the rules of the kernel. Those of which only
-//! a replay shows it come from there.
+//! Settings that are often advised for a finding and have no effect on it, by the rules of the kernel. Those
+//! of which only a replay shows it come from there.
 
 use crate::facts::Facts;
 use crate::result::{Finding, NoEffect};

@@ -66,15 +66,17 @@ impl Rest for &'static Profile {
     }
 }
 
-/// What system calls, interrupts and a virtual CPU's wake-up take is no wait (measured: 50 to 130 µs for an empty path).
+/// What system calls, interrupts and a virtual CPU's wake-up take is no wait (measured: 50 to 130 µs for an
+/// empty path).
 pub(crate) const NO_WAIT: Nanos = Nanos::micros(50);
 
-/// What a released sender needs at most until its segment passes its own tap: an interrupt, a system call, a process that
-/// wakes up (rules 5 and 49).
+/// What a released sender needs at most until its segment passes its own tap: an interrupt, a system call, a
+/// process that wakes up (rules 5 and 49).
 pub(crate) const WAKE_UP: Nanos = Nanos::millis(1);
 
-/// What passes a tap beside its receiver is in that one's receive queue so soon, and in the acknowledgement number of whatever leaves then
-/// (rule 100): the longest tick of a kernel's clock (HZ of 100), for which a process may hold the socket (`tcp_add_backlog`).
+/// What passes a tap beside its receiver is in that one's receive queue so soon, and in the acknowledgement
+/// number of whatever leaves then (rule 100): the longest tick of a kernel's clock (HZ of 100), for which a
+/// process may hold the socket (`tcp_add_backlog`).
 pub(crate) const TAKEN_WITHIN: Nanos = Nanos::millis(10);
 
 /// The shortest delayed-ACK timer in use is 10 ms (Windows data-centre template); Linux, FreeBSD and newer

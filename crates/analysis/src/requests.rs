@@ -9,7 +9,8 @@ use tcpwhy_base::{CAUSES, Cause, Nanos};
 
 /// A factor of two is counted in 512 steps: a quantile is right to a thousandth.
 const FINE: u32 = 9;
-/// What requests waited for is kept in 8 steps for each factor of two: requests of one band differ by an eighth at most.
+/// What requests waited for is kept in 8 steps for each factor of two: requests of one band differ by an
+/// eighth at most.
 const COARSE: u32 = 3;
 
 /// The requests of one connection.
@@ -211,7 +212,8 @@ impl Distribution {
             self.add_waits(band, other.cells.iter().map(|c| (c.cause, c.time)));
             return;
         }
-        // Both are in order: what comes next lies behind what came before, mostly near; where the first lies nobody knows.
+        // Both are in order: what comes next lies behind what came before, mostly near; where the first lies
+        // nobody knows.
         let mut at = first_of(&self.counts, &other.counts, |c| c.0);
         for &(step, n) in &other.counts {
             at += before(&self.counts[at..], |c| c.0 < step);
@@ -236,7 +238,8 @@ impl Distribution {
         self.counts.iter().map(|c| u64::from(c.1)).sum()
     }
 
-    /// How many of them took time: where nothing came back, or all packets have one stamp, nobody knows how long they took.
+    /// How many of them took time: where nothing came back, or all packets have one stamp, nobody knows how
+    /// long they took.
     pub fn timed(&self) -> u64 {
         let none = self.counts.first().filter(|c| c.0 == 0).map_or(0, |c| u64::from(c.1));
         self.count() - none
@@ -247,8 +250,8 @@ impl Distribution {
         self.longest
     }
 
-    /// So many of a hundred of those that took [time](Self::timed) took no longer (nearest rank), to a thousandth; `None` without
-    /// requests.
+    /// So many of a hundred of those that took [time](Self::timed) took no longer (nearest rank), to a
+    /// thousandth; `None` without requests.
     pub fn percentile(&self, p: u64) -> Option<Nanos> {
         let rank = self.rank(p);
         let mut below = 0;
@@ -379,8 +382,8 @@ impl Distribution {
 /// Below this the time of a cell and what it is of are one word: 18 minutes.
 const SHORT_CELL: i64 = 1 << 40;
 
-/// How many of a list come first, where those stand at its beginning: mostly they are few, and sometimes nearly all, which is found in
-/// steps that double.
+/// How many of a list come first, where those stand at its beginning: mostly they are few, and sometimes
+/// nearly all, which is found in steps that double.
 #[inline]
 fn before<T>(list: &[T], first: impl Fn(&T) -> bool) -> usize {
     let few = list.iter().take(FEW).take_while(|item| first(item)).count();

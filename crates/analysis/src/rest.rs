@@ -1,8 +1,9 @@
 //! State that lies idle as bytes: an eighth of its room for most, and it comes back the same.
 //!
-//! Each value is written in turn, as bits, and tells nothing of which one it is. Most of a state is zero, none, or what was said before:
-//! that is a bit, or a few. Of a number there is how many bits it has, and those; moments, sequence numbers, frames and others may be told
-//! by how far they are from the last one of their kind. Whatever is missing reads as zero.
+//! Each value is written in turn, as bits, and tells nothing of which one it is. Most of a state is zero,
+//! none, or what was said before: that is a bit, or a few. Of a number there is how many bits it has, and
+//! those; moments, sequence numbers, frames and others may be told by how far they are from the last one of
+//! their kind. Whatever is missing reads as zero.
 
 mod base;
 mod forms;

@@ -103,10 +103,11 @@ pub struct Setup {
     pub end: Nanos,
     /// Payload seen within, by client and server; also both goodbyes, if TLS was spoken.
     pub bytes: [u64; 2],
-    /// How often the client waited for an answer within the TLS handshake: once with TLS 1.3, twice in a full one of TLS 1.2; 0
-    /// without one.
+    /// How often the client waited for an answer within the TLS handshake: once with TLS 1.3, twice in a full
+    /// one of TLS 1.2; 0 without one.
     pub tls_trips: u32,
-    /// The server of TLS 1.3 asked for another ClientHello, with a key of another group (HelloRetryRequest, RFC 8446, 4.1.4).
+    /// The server of TLS 1.3 asked for another ClientHello, with a key of another group (HelloRetryRequest,
+    /// RFC 8446, 4.1.4).
     pub tls_asked_again: bool,
     /// Tile `start..end`.
     pub spans: Vec<Span>,
@@ -448,7 +449,8 @@ impl Connection {
         self.exchanges.len() as u64 + self.exchanges_omitted.count
     }
 
-    /// What is asked of those behind a place is on its way from memory while that one is worked on: a list of many is in no cache.
+    /// What is asked of those behind a place is on its way from memory while that one is worked on: a list of
+    /// many is in no cache.
     #[doc(hidden)]
     pub fn fetch_behind(list: &[Box<Connection>], place: usize) {
         // First where its lists are, then those.

@@ -86,7 +86,8 @@ impl Clients {
     }
 }
 
-/// Servers beside which all of their connections were captured, if any asks on loopback: what passes there is seen on its own host alone.
+/// Servers beside which all of their connections were captured, if any asks on loopback: what passes there is
+/// seen on its own host alone.
 fn captured_there(clients: &[Clients], connections: &[Box<Connection>]) -> HashSet<Endpoint> {
     let loopback: IpAddr = std::net::Ipv4Addr::LOCALHOST.into();
     if !clients.iter().any(|c| c.are_on(loopback)) {
@@ -172,8 +173,8 @@ impl Servers {
         }
     }
 
-    /// The servers, the one that took most time first, and where the clients of each are; and how many connections are to
-    /// others.
+    /// The servers, the one that took most time first, and where the clients of each are; and how many
+    /// connections are to others.
     pub(crate) fn list(self) -> (Vec<Server>, Vec<Clients>, u64) {
         let mut all = self.all;
         all.sort_by_key(|s| (Reverse(s.server.requests()), s.server.server));
@@ -183,8 +184,8 @@ impl Servers {
 }
 
 impl Sum {
-    /// A connection was used from and until then. They come in any order, which does not matter but where there are more stretches than are
-    /// told apart: the earliest two become one then.
+    /// A connection was used from and until then. They come in any order, which does not matter but where
+    /// there are more stretches than are told apart: the earliest two become one then.
     fn use_during(&mut self, (first, last): (Nanos, Nanos), stretches: usize) {
         let Server { range, at_once, .. } = &mut self.server;
         let hull = range.get_or_insert((first, last));
@@ -220,9 +221,9 @@ impl Sum {
     }
 }
 
-/// Finds the servers that are asked by another one while that answers (a proxy and what is behind it; rule 61): the asking host is
-/// where the other one answers, and each request lies within one of the other's, after it was asked and before it has
-/// answered. Of those the one that took least is the nearest.
+/// Finds the servers that are asked by another one while that answers (a proxy and what is behind it; rule
+/// 61): the asking host is where the other one answers, and each request lies within one of the other's,
+/// after it was asked and before it has answered. Of those the one that took least is the nearest.
 ///
 /// The longest exchanges are those that are kept in detail; what encloses a long one is longer, so it is kept, too.
 pub(crate) fn find_upstreams(servers: &mut [Server], clients: &[Clients], connections: &[Box<Connection>]) {
@@ -289,8 +290,8 @@ struct Answer {
     latest: Nanos,
 }
 
-/// Which exchange was made for which other one: it lies between the end of that one's request and the end of its answer, and of no
-/// other one's.
+/// Which exchange was made for which other one: it lies between the end of that one's request and the end of
+/// its answer, and of no other one's.
 pub(crate) fn asked(servers: &[Server], connections: &[Box<Connection>]) -> Vec<Asked> {
     let mut all = Vec::new();
     let to = |server: Endpoint| connections.iter().filter(move |c| c.server == server);
@@ -323,8 +324,8 @@ pub(crate) fn asked(servers: &[Server], connections: &[Box<Connection>]) -> Vec<
     all
 }
 
-/// Where a server's own time is mostly that of a server which it asked meanwhile (rule 61): that one's connection, the longest span
-/// of its work within, and what is said of it. As deep as is seen.
+/// Where a server's own time is mostly that of a server which it asked meanwhile (rule 61): that one's
+/// connection, the longest span of its work within, and what is said of it. As deep as is seen.
 pub(crate) fn spent_within<'a>(
     example: &Example,
     connections: &'a [Box<Connection>],

@@ -1,7 +1,8 @@
 //! Transfers side by side that filled one link together (rule 99).
 //!
-//! Each of them is held by its own windows, queues and losses: that is how TCP divides a link. What all of them would take is set by their bytes
-//! and the rate, so no fix of one saves what the link was full for: what one gains the others lose.
+//! Each of them is held by its own windows, queues and losses: that is how TCP divides a link. What all of
+//! them would take is set by their bytes and the rate, so no fix of one saves what the link was full for:
+//! what one gains the others lose.
 
 use crate::budget::Budget;
 use crate::result::{Connection, Exchange, LinkFull, SharedLink, Span, Vantage};
@@ -57,7 +58,8 @@ impl Shared {
         Shared::of_some(connections, all, &|_| true)
     }
 
-    /// The links that all of them filled, as far as some of them, which are `wanted`, had a part in that; and what held those.
+    /// The links that all of them filled, as far as some of them, which are `wanted`, had a part in that; and
+    /// what held those.
     pub(crate) fn of_some(
         connections: &[Box<Connection>],
         all: &Budget,
@@ -174,8 +176,9 @@ impl Transfer<'_> {
     }
 }
 
-/// The rate of the link by what those have measured that saw more than a share of it: less than passed is no rate of it. Beside the receiver it is the
-/// largest; elsewhere rates are read from ACKs, which may come together behind a queue of their own, so that one may be too large.
+/// The rate of the link by what those have measured that saw more than a share of it: less than passed is no
+/// rate of it. Beside the receiver it is the largest; elsewhere rates are read from ACKs, which may come
+/// together behind a queue of their own, so that one may be too large.
 fn rate_of_all(transfers: &[Transfer<'_>], together: f64) -> Option<u64> {
     let measured = transfers.iter().filter_map(|t| t.connection.path.bandwidth_bps);
     let mut rates: Vec<u64> = measured.filter(|&rate| rate as f64 >= together * BUSY).collect();
@@ -211,8 +214,8 @@ mod tests {
     /// What a millisecond carries at 8 Mbit/s.
     const EACH: u64 = 1_000;
 
-    /// An answer that passed from and until then (ms), so many bytes, all of it held by the congestion window, on a link whose rate it measured as so many
-    /// Mbit/s.
+    /// An answer that passed from and until then (ms), so many bytes, all of it held by the congestion
+    /// window, on a link whose rate it measured as so many Mbit/s.
     fn answer(id: u32, (from, to): (i64, i64), bytes: u64, rate: u64) -> Box<Connection> {
         let end = |last: u8, port: u16| Endpoint { ip: [10, 0, 0, last].into(), port };
         let mut c = Connection::new(id, [end(1, 4_000 + id as u16), end(2, 80)], MS(from), MS(to));
@@ -240,7 +243,8 @@ mod tests {
     #[test]
     fn transfers_side_by_side_fill_their_link() {
         let two = |bytes: u64| [answer(1, (0, 1_000), bytes, 8), answer(2, (0, 1_000), bytes, 8)];
-        // Each has half of it: all of the time is the link's; or seven eighths, of which an eighth of both may be saved.
+        // Each has half of it: all of the time is the link's; or seven eighths, of which an eighth of both
+        // may be saved.
         assert_eq!(found(&two(500 * EACH)), [(2, Some(MS(2_000)))]);
         assert_eq!(found(&two(440 * EACH)), [(2, Some(MS(2_000 - 240)))]);
         assert_eq!(found(&two(430 * EACH)), []);

@@ -1,5 +1,5 @@
-//! What outlives connections that leave as they end: sums, and what fixes need to know of the connections that stand for
-//! others.
+//! What outlives connections that leave as they end: sums, and what fixes need to know of the connections
+//! that stand for others.
 
 use crate::findings::{Rollup, Rollups};
 use crate::fixes::Brief;

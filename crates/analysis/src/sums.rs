@@ -27,8 +27,9 @@ const AHEAD: usize = 4;
 /// Setups are counted, not judged; only that reuse would spare them all is not known.
 const COUNTED: f64 = 0.9;
 
-/// With more pairs of a client address and a server than this, the first connection of the one that is named may not be kept where only some
-/// are: which that will be is known at the end only, and each takes more than a kilobyte.
+/// With more pairs of a client address and a server than this, the first connection of the one that is named
+/// may not be kept where only some are: which that will be is known at the end only, and each takes more than
+/// a kilobyte.
 const NAMED_PAIRS: usize = 8_192;
 
 /// Sums over connections.
@@ -189,9 +190,9 @@ impl Sums {
         single.first.order == order && self.single.len() <= NAMED_PAIRS
     }
 
-    /// All findings, worst first, with fixes; the servers go into the totals. `inherent`: rollups of class I over the whole
-    /// capture. `brief`: what is known of the connection of a rollup's example, if that is not among `connections`, which is what is
-    /// kept of them.
+    /// All findings, worst first, with fixes; the servers go into the totals. `inherent`: rollups of class I
+    /// over the whole capture. `brief`: what is known of the connection of a rollup's example, if that is not
+    /// among `connections`, which is what is kept of them.
     pub(crate) fn findings(
         mut self,
         inherent: &Rollups,
@@ -323,7 +324,8 @@ fn findings_over(
     sums.findings(&inherent_of(connections), |_| None, connections, shared, totals)
 }
 
-/// What is inherent in these connections: it is summed over the whole capture, and so made again of their spans, where they have all of them.
+/// What is inherent in these connections: it is summed over the whole capture, and so made again of their
+/// spans, where they have all of them.
 fn inherent_of(connections: &[Box<Connection>]) -> Rollups {
     let mut sums = Rollups::default();
     if connections.iter().any(|c| c.exchanges_omitted.count > 0 || c.gaps_omitted.count > 0) {

@@ -53,7 +53,8 @@ const WITH_FINDINGS: usize = 1_000;
 /// Memory is asked for whenever so many more have ended: each stays with somewhat more than a kilobyte.
 const ENDED: usize = 32;
 
-/// With fewer open connections than this their state (4 KB each) is mostly in a cache, with half of them in the second one.
+/// With fewer open connections than this their state (4 KB each) is mostly in a cache, with half of them in
+/// the second one.
 const CROWD: usize = 1_024;
 
 /// Where a connection is while it lives.
@@ -206,7 +207,8 @@ impl Analyzer {
         self.look_for_quiet(std::slice::from_ref(segment));
     }
 
-    /// The exchange that goes on in the connection of this segment, once it has an answer: when it began, and its last progress.
+    /// The exchange that goes on in the connection of this segment, once it has an answer: when it began, and
+    /// its last progress.
     pub fn ongoing(&mut self, segment: &Segment) -> Option<(Nanos, Nanos)> {
         let known = self.find_of(segment)?;
         self.conn_at(known.slot)?.ongoing()
@@ -260,7 +262,8 @@ impl Analyzer {
         }
     }
 
-    /// So many connections are open that the state of one is hardly in a cache: those that have closed get few packets more.
+    /// So many connections are open that the state of one is hardly in a cache: those that have closed get
+    /// few packets more.
     #[inline]
     fn is_crowded(&self) -> bool {
         self.held >= self.crowd.saturating_add(self.closed.len())
@@ -289,8 +292,8 @@ impl Analyzer {
         self.due = self.closed.due();
     }
 
-    /// The segment belongs to the connection in this slot, and begins no other one between the same ends. A connection of one
-    /// packet has more than one then.
+    /// The segment belongs to the connection in this slot, and begins no other one between the same ends. A
+    /// connection of one packet has more than one then.
     #[inline]
     fn goes_on(&mut self, slot: u32, segment: &Segment) -> bool {
         let known = match &self.live[slot as usize] {

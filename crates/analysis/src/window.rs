@@ -1,5 +1,5 @@
-//! A stretch of time that alone is accounted for. Everything is followed, so that what came before is known; parts that end
-//! are cut to the stretch before they are summed, and those outside are left out.
+//! A stretch of time that alone is accounted for. Everything is followed, so that what came before is known;
+//! parts that end are cut to the stretch before they are summed, and those outside are left out.
 
 use crate::result::Span;
 use tcpwhy_base::Nanos;

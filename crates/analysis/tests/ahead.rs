@@ -8,7 +8,8 @@ fn all_detail() -> Analyzer {
     Analyzer::new(Config { detail: Detail::All })
 }
 
-/// A connection that has gone while its next packet was on the way: whoever has its place then does not get that packet.
+/// A connection that has gone while its next packet was on the way: whoever has its place then does not get
+/// that packet.
 #[test]
 fn a_place_that_another_one_got_meanwhile_is_not_used() {
     let packet = |port: u16, second: i64, flags: u16| {
@@ -35,8 +36,8 @@ fn a_place_that_another_one_got_meanwhile_is_not_used() {
     assert_eq!(format!("{:?}", analyzer.finish()), format!("{:?}", one.finish()));
 }
 
-/// Packets of one connection that follow each other go to its state at once: until one is of another, of another link, or decides
-/// something.
+/// Packets of one connection that follow each other go to its state at once: until one is of another, of
+/// another link, or decides something.
 #[test]
 fn packets_that_follow_each_other_are_taken_as_one_by_one() {
     let mut drawn = 1_u32;
@@ -52,7 +53,8 @@ fn packets_that_follow_each_other_are_taken_as_one_by_one() {
         [a, b].map(|ip| Endpoint { ip, port: 443 })
     };
     let (mut segments, mut sent) = (Vec::new(), [[0_u32; 2]; 10]);
-    // Which of ten connections, two each of the same ends on different links, and which way, until another one is drawn.
+    // Which of ten connections, two each of the same ends on different links, and which way, until another
+    // one is drawn.
     let (mut which, mut way, mut time) = (0, 0, 0);
     for n in 0..6_000 {
         if draw(6) == 0 {
@@ -97,8 +99,8 @@ fn packets_that_follow_each_other_are_taken_as_one_by_one() {
     }
 }
 
-/// Connections whose time for late packets is over end several at once: what comes for one of them before that is a connection of its own
-/// all the same.
+/// Connections whose time for late packets is over end several at once: what comes for one of them before
+/// that is a connection of its own all the same.
 #[test]
 fn what_is_about_to_end_takes_no_more_packets() {
     let packet = |port: u16, from_client: bool, ms: i64, flags: u16| {
@@ -142,13 +144,14 @@ fn what_is_about_to_end_takes_no_more_packets() {
     }
 }
 
-/// Among many connections more packets come than may wait: what waits runs through the rules with what waits in others, be they as far or
-/// not, and the answer is that of each one alone.
+/// Among many connections more packets come than may wait: what waits runs through the rules with what waits
+/// in others, be they as far or not, and the answer is that of each one alone.
 #[test]
 fn connections_that_are_full_run_side_by_side_as_alone() {
     let end = |last: u8, port| Endpoint { ip: [192, 0, 2, last].into(), port };
     let mut all: Vec<Segment> = Vec::new();
-    // A request, an answer of one to three segments, and its ACK; each connection has as many packets as the others, in another rhythm.
+    // A request, an answer of one to three segments, and its ACK; each connection has as many packets as the
+    // others, in another rhythm.
     let mut sent = [[1_u32; 2]; 20];
     for n in 0..1_000_u32 {
         for (which, sent) in sent.iter_mut().enumerate() {

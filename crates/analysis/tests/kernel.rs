@@ -133,7 +133,8 @@ fn far_from_its_host_a_kernel_is_not_believed() {
     assert_eq!(w.host[CLIENT].isn + 1, FIRST);
 }
 
-/// A write comes before what it sends: that of a connection of which nothing has passed is kept for it, and for no other.
+/// A write comes before what it sends: that of a connection of which nothing has passed is kept for it, and
+/// for no other.
 #[test]
 fn what_is_said_before_the_first_packet_is_kept() {
     let w = held();

@@ -1,9 +1,9 @@
 //! The model knows why it waited: its packets, seen at the end that sends most, must give its causes back.
 //!
-//! Scenarios are drawn from a fixed seed, so that a failure is the doing of a change: what is called what, and what the model
-//! replays, is compared with `golden/`, and `UPDATE=1` writes that anew: its diff is what a change of a rule does, and is to be
-//! read. `RANDOM_SEEDS=1` draws from another seed each time, which is printed;
-//! `ORACLE_SEED` and `ORACLE_CASES` set it. Then only the bound on the agreement holds.
+//! Scenarios are drawn from a fixed seed, so that a failure is the doing of a change: what is called what,
+//! and what the model replays, is compared with `golden/`, and `UPDATE=1` writes that anew: its diff is what
+//! a change of a rule does, and is to be read. `RANDOM_SEEDS=1` draws from another seed each time, which is
+//! printed; `ORACLE_SEED` and `ORACLE_CASES` set it. Then only the bound on the agreement holds.
 //!
 //! Left out by rule, because no packet at the sender's tap shows it:
 //! - gaps between exchanges (no cause of TCP), and exchanges in which both ends sent as much (no end sends most);
@@ -280,8 +280,9 @@ fn like_a_cork(s: &Scenario, k: &Span) -> bool {
     k.cause == Cause::SenderPause && time >= Nanos::millis(190) - s.rtt() && time <= timer + Nanos::millis(16)
 }
 
-/// Shares of the time that both name the same: over all time, and as a mean over the scenarios (which counts a short one
-/// as much as a long one). With it the pairs that differ, in millionths of a scenario each, and how many scenarios.
+/// Shares of the time that both name the same: over all time, and as a mean over the scenarios (which counts
+/// a short one as much as a long one). With it the pairs that differ, in millionths of a scenario each, and
+/// how many scenarios.
 struct Agreement {
     of_time: f64,
     of_scenarios: f64,
@@ -365,8 +366,8 @@ fn the_analysis_returns_what_the_model_knows() {
         "{time:.2} % of the time is labelled the same, {mean:.2} % on average over {} scenarios",
         found.scenarios
     );
-    // 30 draws of 600 scenarios gave 98.0 to 98.5 % on average; of the time, where one long scenario counts as much as a
-    // hundred short ones, 95 to 98.6 %.
+    // 30 draws of 600 scenarios gave 98.0 to 98.5 % on average; of the time, where one long scenario counts
+    // as much as a hundred short ones, 95 to 98.6 %.
     assert!(found.of_time >= 0.94 && found.of_scenarios >= 0.975, "{time:.2} % {mean:.2} %");
     if is_fixed("ORACLE_SEED") && cases == CASES {
         golden::compare("confusion", &table(&found));

@@ -141,7 +141,8 @@ fn a_syn_that_was_lost_is_told_from_one_that_the_listener_dropped() {
     assert_eq!(side(|w, _, _| syns(w, |_| ())), (Some(Side::Server), [0, 0]));
 }
 
-/// The first data is sent four times, and the last of them is acknowledged; the others are lost on their way, or the server does not take the connection.
+/// The first data is sent four times, and the last of them is acknowledged; the others are lost on their way,
+/// or the server does not take the connection.
 fn first_data(w: &mut Wire, mut lost: impl FnMut(&mut Packet)) {
     w.handshake();
     lost(w.at(ms(30)).client().data(100));
@@ -195,7 +196,8 @@ fn a_queue_is_told_from_a_slow_host() {
     assert_eq!((time_of(&worked, Cause::ServerThink), time_of(&worked, Cause::Queueing)), (30, 0));
 }
 
-/// Four answers of 500 bytes, each of which comes 5 ms later than a round trip; the third by 30 more, and the fourth is as long as two.
+/// Four answers of 500 bytes, each of which comes 5 ms later than a round trip; the third by 30 more, and the
+/// fourth is as long as two.
 fn slow_link(w: &mut Wire, tap: Tap) {
     w.handshake();
     for n in 0..4 {
@@ -211,8 +213,8 @@ fn slow_link(w: &mut Wire, tap: Tap) {
     }
 }
 
-/// A link that took five milliseconds for these bytes takes as long again, and ten for twice as many; what it took beyond that it
-/// stood still, or was busy with others (rule 114).
+/// A link that took five milliseconds for these bytes takes as long again, and ten for twice as many; what it
+/// took beyond that it stood still, or was busy with others (rule 114).
 #[test]
 fn what_own_bytes_took_before_is_told_from_a_queue() {
     let slow = explained(&taps(|w, _, tap| slow_link(w, tap)));
@@ -351,7 +353,8 @@ fn a_link_that_stands_still_is_no_window() {
     assert!(time_of(&c, Cause::SlowStart) <= 40, "{:?}", c.budget);
 }
 
-/// Full segments of an answer vanish, and nothing of it comes until the client gives up: it neither pauses nor is its peer silent.
+/// Full segments of an answer vanish, and nothing of it comes until the client gives up: it neither pauses
+/// nor is its peer silent.
 fn nothing_comes(w: &mut Wire, lose: fn(&mut Packet, usize, Tap), tap: Tap) {
     w.handshake();
     w.at(ms(30)).client().data(100);
@@ -413,7 +416,8 @@ fn packets_that_one_tap_shows_twice_are_paired() {
     }
 }
 
-/// Nothing but SYNs that the server's host drops, and nothing but refusals: each is one connection, and what dropped the SYNs stood behind the server's tap.
+/// Nothing but SYNs that the server's host drops, and nothing but refusals: each is one connection, and what
+/// dropped the SYNs stood behind the server's tap.
 #[test]
 fn connections_that_never_opened_are_one_each() {
     let dropped: Story = |w, _, _| (0..3).for_each(|n| _ = w.at(ms(1_000 * n)).client().syn());
@@ -431,7 +435,8 @@ fn connections_that_never_opened_are_one_each() {
     assert_eq!(paired(&[one.clone(), one]).unwrap_err(), Unpaired::OnePlace);
 }
 
-/// Whole segments every 5 ms, by a program's own clock: away from it they come as from a link of that rate, and the other tap saw them leave so.
+/// Whole segments every 5 ms, by a program's own clock: away from it they come as from a link of that rate,
+/// and the other tap saw them leave so.
 fn steady_writer(w: &mut Wire, _: fn(&mut Packet, usize, Tap), _: Tap) {
     w.handshake();
     w.at(ms(30)).client().data(100);
@@ -450,7 +455,8 @@ fn what_left_as_far_apart_as_it_came_was_not_set_apart_by_a_link() {
     assert!(time_of(&c, Cause::SenderPause) + time_of(&c, Cause::Pacing) > 400, "{:?}", c.budget);
 }
 
-/// A full buffer, whose writer the ACK of all that was in flight wakes up: at once, or some milliseconds later where its host is busy.
+/// A full buffer, whose writer the ACK of all that was in flight wakes up: at once, or some milliseconds
+/// later where its host is busy.
 fn busy_writer(w: &mut Wire, _: fn(&mut Packet, usize, Tap), _: Tap) {
     w.handshake();
     w.at(ms(30)).client().data(100);

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// One request may come as several signals: `timeout` sends one to the program and one to its group, a terminal that goes hangs up
-/// its shell and its session.
+/// One request may come as several signals: `timeout` sends one to the program and one to its group, a
+/// terminal that goes hangs up its shell and its session.
 const ONE: Duration = Duration::from_secs(1);
 
 /// Requests to end, told apart from the signals they come as.
@@ -16,8 +16,8 @@ impl Asked {
         self.0.is_some()
     }
 
-    /// Takes a signal into account; says whether it repeats a request, no later than `within` after the last one, rather than being
-    /// the first or part of it.
+    /// Takes a signal into account; says whether it repeats a request, no later than `within` after the last
+    /// one, rather than being the first or part of it.
     pub fn again(&mut self, now: Instant, within: Duration) -> bool {
         let known = self.0.filter(|(_, last)| now.saturating_duration_since(*last) < within);
         let first = known.map_or(now, |(first, _)| first);

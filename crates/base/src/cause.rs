@@ -42,8 +42,8 @@ impl Class {
 
 /// Who has to act for the time to go away: what verdicts, totals and `--fail-if tcp>…` go by.
 ///
-/// [`Class`] says what kind of time it is, this whose door to knock at: a reader that does not read shows in TCP's windows
-/// (class `T`), and no setting of TCP mends it.
+/// [`Class`] says what kind of time it is, this whose door to knock at: a reader that does not read shows in
+/// TCP's windows (class `T`), and no setting of TCP mends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Owner {
     /// Who wrote or runs the programs: their work and pauses, how they read, accept, and use connections, and buffers
@@ -197,7 +197,8 @@ pub enum Likeness {
     Same,
     /// Hardly told apart from any tap: the other name is half right.
     Close,
-    /// Hardly told apart far from the sender alone, where the other name is half right: there the sender's own part of the evidence is missing.
+    /// Hardly told apart far from the sender alone, where the other name is half right: there the sender's
+    /// own part of the evidence is missing.
     FromAfar,
     /// Alike only where something else is so (a link that is full, a window that never met a loss); whoever takes the
     /// other name for right checks that first.

@@ -1,6 +1,6 @@
-//! What an exchange is called: from the first bytes of its request, as the protocol writes it there. Of a request line the query is
-//! left out, of statements all but the first word, of keys everything. Names are printable ASCII of bounded length, since anybody may
-//! have written the bytes.
+//! What an exchange is called: from the first bytes of its request, as the protocol writes it there. Of a
+//! request line the query is left out, of statements all but the first word, of keys everything. Names are
+//! printable ASCII of bounded length, since anybody may have written the bytes.
 
 use crate::Program;
 use std::fmt::Write as _;
@@ -80,7 +80,8 @@ fn http(bytes: &[u8]) -> Naming {
     Naming::Name(format!("{} {}", printable(method), path(target)))
 }
 
-/// The target without its query (RFC 9112, 3.2: a path, `*`, a whole address, or a host and port), and without who asks.
+/// The target without its query (RFC 9112, 3.2: a path, `*`, a whole address, or a host and port), and
+/// without who asks.
 fn path(target: &[u8]) -> String {
     let end = target.iter().position(|&b| b == b'?' || b == b'#').unwrap_or(target.len());
     let target = &target[..end];

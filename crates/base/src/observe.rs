@@ -54,8 +54,8 @@ impl Observation<'_> {
     }
 }
 
-/// A router says that a segment was too large for the rest of its way: ICMP "fragmentation needed" (RFC 1191), ICMPv6 "packet too big"
-/// (RFC 4443, 3.2).
+/// A router says that a segment was too large for the rest of its way: ICMP "fragmentation needed" (RFC
+/// 1191), ICMPv6 "packet too big" (RFC 4443, 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooBig {
     /// When that passed the tap.
@@ -96,8 +96,8 @@ pub enum SocketChange {
         from: Seq,
         /// How many bytes.
         bytes: u32,
-        /// Up to which number of the other end the writer had read by then (`copied_seq`), where that is known: whether it asks for
-        /// something else, or goes on before it has seen all of an answer.
+        /// Up to which number of the other end the writer had read by then (`copied_seq`), where that is
+        /// known: whether it asks for something else, or goes on before it has seen all of an answer.
         read: Option<Seq>,
     },
     /// A writer goes on that had waited for room in the send buffer (`sk_stream_wait_memory` returns).

@@ -1,5 +1,5 @@
-//! Which program speaks at an end: a guess from the first bytes of a connection, or from a well-known port. Nothing of what is
-//! said is kept but the name.
+//! Which program speaks at an end: a guess from the first bytes of a connection, or from a well-known port.
+//! Nothing of what is said is kept but the name.
 
 /// No more bytes of a message are looked at.
 pub const MOST: usize = 512;
@@ -99,8 +99,8 @@ impl Told {
     }
 }
 
-/// What programs call themselves in `Server:` and `User-Agent:` and in greetings, in small letters; the first that is found counts,
-/// so what others contain stands behind them.
+/// What programs call themselves in `Server:` and `User-Agent:` and in greetings, in small letters; the first
+/// that is found counts, so what others contain stands behind them.
 const NAMES: &[(&str, Program)] = &[
     ("mariadb", Program::MariaDb),
     ("openssh", Program::OpenSsh),
@@ -176,7 +176,8 @@ pub fn spoken_to(payload: &[u8]) -> Option<Program> {
     (digits > 0 && array[digits..].starts_with(b"\r\n$")).then_some(Program::Redis)
 }
 
-/// Protocol version 10 behind the length and the number of the packet, then the version of the server up to a zero byte.
+/// Protocol version 10 behind the length and the number of the packet, then the version of the server up to a
+/// zero byte.
 fn greeting_of_mysql(payload: &[u8]) -> Option<Program> {
     let [a, b, 0, 0, 10, version @ ..] = payload else { return None };
     let length = usize::from(u16::from_le_bytes([*a, *b]));

@@ -34,11 +34,12 @@ pub const MOST_WINDOW_UPDATES: u32 = 4;
 /// Bytes before the content of a TLS record (RFC 8446, 5.1).
 pub const TLS_HEAD: u32 = 5;
 
-/// What ciphers add to its content: 16 bytes that authenticate it (RFC 7905), the type of the content as well (RFC 8446, 5.2), or 8 of its number
-/// (RFC 5288). HTTP/2 allows no others (RFC 9113, 9.2.2).
+/// What ciphers add to its content: 16 bytes that authenticate it (RFC 7905), the type of the content as well
+/// (RFC 8446, 5.2), or 8 of its number (RFC 5288). HTTP/2 allows no others (RFC 9113, 9.2.2).
 pub const TLS_ADDS: [u32; 3] = [16, 17, 24];
 
-/// A frame of HTTP/2 that a server may begin with: SETTINGS, PING or WINDOW_UPDATE, of fewer than 256 bytes (RFC 9113, 4.1).
+/// A frame of HTTP/2 that a server may begin with: SETTINGS, PING or WINDOW_UPDATE, of fewer than 256 bytes
+/// (RFC 9113, 4.1).
 pub fn is_settings(head: &[u8]) -> bool {
     matches!(head, [0, 0, _, 4 | 6 | 8, ..])
 }
@@ -49,19 +50,23 @@ pub const SETTINGS_ACK: [u8; 5] = [0, 0, 0, 4, 1];
 /// SETTINGS of HTTP/2 that acknowledges the other end's, bytes (RFC 9113, 4.1 and 6.5).
 pub const SETTINGS_ACK_LEN: u32 = 9;
 
-/// What a server of HTTP/2 says at most before it answers anything: SETTINGS (nine bytes, and six for each of the seven of RFC 9113, 6.5.2, and RFC 8441),
-/// WINDOW_UPDATE and the ACK of the client's SETTINGS, each within a record of its own (3.4 and 6.9).
+/// What a server of HTTP/2 says at most before it answers anything: SETTINGS (nine bytes, and six for each of
+/// the seven of RFC 9113, 6.5.2, and RFC 8441), WINDOW_UPDATE and the ACK of the client's SETTINGS, each
+/// within a record of its own (3.4 and 6.9).
 pub const H2_PREFACE_LEN: u32 = 9 + 7 * 6 + WINDOW_UPDATE_LEN + SETTINGS_ACK_LEN + 3 * (TLS_HEAD + 24);
 
-/// What a record with the Finished of TLS 1.3 holds, encrypted: a message of a hash (32 or 48 bytes) behind its head of four, the type of the content and
-/// what authenticates it, 16 or 8 bytes (RFC 8446, 4, 4.4.4, 5.2 and B.4; RFC 6655).
+/// What a record with the Finished of TLS 1.3 holds, encrypted: a message of a hash (32 or 48 bytes) behind
+/// its head of four, the type of the content and what authenticates it, 16 or 8 bytes (RFC 8446, 4, 4.4.4,
+/// 5.2 and B.4; RFC 6655).
 pub const FINISHED_LEN: [u32; 3] = [45, 53, 69];
 
-/// Ports at which a server speaks first within TLS: mail, news and files (RFC 8314, 7; RFC 4642, 1; RFC 4217, 2; the registry of IANA).
+/// Ports at which a server speaks first within TLS: mail, news and files (RFC 8314, 7; RFC 4642, 1; RFC 4217,
+/// 2; the registry of IANA).
 pub const GREET_WITHIN_TLS: [u16; 5] = [465, 563, 990, 993, 995];
 
-/// PostgreSQL's SSLRequest or GSSENCRequest: its length, then a version that no protocol has (1234.5679, 1234.5680). The server
-/// answers with one byte, and TLS begins after an `S` (PostgreSQL 17, 54.2.10 and 54.7).
+/// PostgreSQL's SSLRequest or GSSENCRequest: its length, then a version that no protocol has (1234.5679,
+/// 1234.5680). The server answers with one byte, and TLS begins after an `S` (PostgreSQL 17, 54.2.10 and
+/// 54.7).
 pub fn asks_for_encryption(head: &[u8]) -> bool {
     matches!(head, [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f | 0x30, ..])
 }

@@ -1,4 +1,5 @@
-/// Splitmix64: all random choices of a run or an estimate come from one start value, which is printed and can be set again.
+/// Splitmix64: all random choices of a run or an estimate come from one start value, which is printed and can
+/// be set again.
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 

@@ -76,7 +76,8 @@ impl Part {
         index(one.bits(), other.bits(), u32::try_from(of).unwrap_or(1)) as usize
     }
 
-    /// So many classes of connections there are. Each is in one part as a whole, if there are no more parts than classes.
+    /// So many classes of connections there are. Each is in one part as a whole, if there are no more parts
+    /// than classes.
     pub const CLASSES: usize = 256;
 
     /// The class of the connection between these ends.
@@ -193,11 +194,13 @@ impl Tls {
     pub const HANDSHAKE: u8 = 4;
     /// Application data (0x17) seen.
     pub const DATA: u8 = 8;
-    /// Nothing but whole records of the size that grants of HTTP/2 have (WINDOW_UPDATE, encrypted), as far as it was captured.
+    /// Nothing but whole records of the size that grants of HTTP/2 have (WINDOW_UPDATE, encrypted), as far as
+    /// it was captured.
     pub const CREDIT: u8 = 16;
     /// A ClientHello, all of it here, that does not offer HTTP/2 (ALPN).
     pub const NO_H2: u8 = 32;
-    /// Nothing but whole records, the last of which is as long as the Finished of TLS 1.3 (encrypted), as far as it was captured.
+    /// Nothing but whole records, the last of which is as long as the Finished of TLS 1.3 (encrypted), as far
+    /// as it was captured.
     pub const FINISHED: u8 = 64;
     /// Any of the bits.
     pub const fn has(self, bits: u8) -> bool {

@@ -1,7 +1,7 @@
 use std::fmt;
 
-/// Four digits of a number below 10^4, each in a byte, the first one in the lowest: both halves are divided side by side in
-/// one word, by a multiplication that is exact for so few digits.
+/// Four digits of a number below 10^4, each in a byte, the first one in the lowest: both halves are divided
+/// side by side in one word, by a multiplication that is exact for so few digits.
 #[inline]
 const fn four(n: u32) -> u32 {
     let hundreds = (n * 5_243) >> 19;
@@ -35,7 +35,8 @@ pub const fn four_digits(n: u32) -> ([u8; 4], usize) {
     (((digits | ZEROS as u32) >> zeros).to_le_bytes(), 4 - zeros as usize / 8)
 }
 
-/// The digits of a number from 1 to 10^8 - 1 as text, and how many they are: what stands behind those is to be overwritten.
+/// The digits of a number from 1 to 10^8 - 1 as text, and how many they are: what stands behind those is to
+/// be overwritten.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "a call takes as long as a short number")]
 pub fn eight_digits(n: u64) -> ([u8; 8], usize) {

@@ -50,7 +50,8 @@ impl Nanos {
         Nanos(self.0.saturating_mul(n))
     }
 
-    /// `self * part / whole`, exact to the nanosecond however long that is, as a float would not be; `whole` of zero or less gives zero.
+    /// `self * part / whole`, exact to the nanosecond however long that is, as a float would not be; `whole`
+    /// of zero or less gives zero.
     #[must_use]
     pub const fn share(self, part: Nanos, whole: Nanos) -> Nanos {
         if whole.0 <= 0 {

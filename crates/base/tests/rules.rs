@@ -86,8 +86,8 @@ fn every_rule_that_is_cited_is_in_the_list() {
     assert!(citations >= 10, "{citations} citations");
 }
 
-/// Every path that it names is there, from the root, below `crates/` or within the analysis; a function in brackets behind a
-/// file is in that file.
+/// Every path that it names is there, from the root, below `crates/` or within the analysis; a function in
+/// brackets behind a file is in that file.
 #[test]
 fn what_the_architecture_names_is_there() {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();

@@ -1,5 +1,5 @@
-//! One stream for several readers, each in a thread of its own: its bytes are read (and unpacked) once, by whoever needs them first, and
-//! lie once in memory for all.
+//! One stream for several readers, each in a thread of its own: its bytes are read (and unpacked) once, by
+//! whoever needs them first, and lie once in memory for all.
 
 use crate::refill::{BUFFER, read};
 use std::collections::VecDeque;
@@ -8,14 +8,16 @@ use std::mem;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// So many pieces the first reader may be before the last: enough that unequal work evens out, few enough to stay in the third cache.
+/// So many pieces the first reader may be before the last: enough that unequal work evens out, few enough to
+/// stay in the third cache.
 const AHEAD: u64 = 16;
 
-/// No more bytes than those pieces mostly have, for large packets make large pieces; a piece that is larger alone is the only one ahead.
+/// No more bytes than those pieces mostly have, for large packets make large pieces; a piece that is larger
+/// alone is the only one ahead.
 const AHEAD_BYTES: usize = AHEAD as usize * BUFFER;
 
-/// So much of a piece may lie before what was read, which is read before it is known how much that is: what is left of the piece before,
-/// mostly less than a frame.
+/// So much of a piece may lie before what was read, which is read before it is known how much that is: what
+/// is left of the piece before, mostly less than a frame.
 const LEFT: usize = 1 << 14;
 
 /// What is known of a piece beside its bytes.
@@ -62,7 +64,8 @@ impl Input {
         // Room that large frames once needed is no reason to read more.
         let size = LEFT + size;
         room.resize(size, 0);
-        // What is unpacked little by little fills a piece all the same: with small ones, readers would wait for each other.
+        // What is unpacked little by little fills a piece all the same: with small ones, readers would wait
+        // for each other.
         let wanted = if self.most < size { size } else { LEFT + 1 };
         let (end, failed) = read(&mut *self.input, &mut room, LEFT, wanted, self.most);
         Chunk { room, range: LEFT..end, failed }
@@ -110,8 +113,8 @@ struct State {
 }
 
 impl State {
-    /// Whether that piece may be read before those that are here have been passed by all. The last reader never waits: what is here begins
-    /// with what it needs next, and where nothing is, there is room.
+    /// Whether that piece may be read before those that are here have been passed by all. The last reader
+    /// never waits: what is here begins with what it needs next, and where nothing is, there is room.
     fn has_room_for(&self, wanted: u64) -> bool {
         let ahead: usize = self.pieces.iter().map(|kept| kept.bytes.len()).sum();
         wanted < self.passed.saturating_add(AHEAD) && (self.pieces.is_empty() || ahead < AHEAD_BYTES)
@@ -136,8 +139,9 @@ impl Seat {
         (0..readers).map(|me| Seat { common: Arc::clone(&common), me }).collect()
     }
 
-    /// The next piece, after the one that `before` holds, of which `left` is not done with. It begins at `offset`, with that, and has `n` bytes
-    /// if the stream has so many. All readers see the same bytes and so ask alike: the first of them makes the piece.
+    /// The next piece, after the one that `before` holds, of which `left` is not done with. It begins at
+    /// `offset`, with that, and has `n` bytes if the stream has so many. All readers see the same bytes and
+    /// so ask alike: the first of them makes the piece.
     pub(crate) fn next(
         &self,
         offset: u64,
@@ -211,8 +215,8 @@ impl Common {
         self.state().spare.pop().unwrap_or_default()
     }
 
-    /// Reads what that piece will have behind what is left of the one before, unless it is here or another one reads: so nobody has to wait for
-    /// it who comes to its end meanwhile.
+    /// Reads what that piece will have behind what is left of the one before, unless it is here or another
+    /// one reads: so nobody has to wait for it who comes to its end meanwhile.
     fn read_ahead(&self, next: u64, size: usize) {
         // Who panicked tells of it.
         let Ok(mut input) = self.input.try_lock() else { return };

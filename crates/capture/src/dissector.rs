@@ -15,8 +15,8 @@ const MAX_LAYERS: usize = 40;
 const MAX_KINDS: usize = 16;
 
 /// Takes the innermost TCP segment out of each frame. Segmentation offload, padding, cut frames, tags,
-/// tunnels and IP fragments are dealt with here. Packets quoted in ICMP errors are not TCP; of those that were too large
-/// for the rest of their way [`Dissector::too_big`] tells.
+/// tunnels and IP fragments are dealt with here. Packets quoted in ICMP errors are not TCP; of those that
+/// were too large for the rest of their way [`Dissector::too_big`] tells.
 #[derive(Debug, Default)]
 pub struct Dissector {
     fragments: Fragments,
@@ -82,8 +82,8 @@ impl Dissector {
         self.dissect_of(Part::ALL, frame, file, out).unwrap_or(Verdict::NotTcp)
     }
 
-    /// Fills `out` if the verdict is [`Verdict::Tcp`], for connections of a part alone: `None` of a segment of another one.
-    /// Counted is everything.
+    /// Fills `out` if the verdict is [`Verdict::Tcp`], for connections of a part alone: `None` of a segment
+    /// of another one. Counted is everything.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for `dissect`")]
     pub fn dissect_of(
@@ -188,7 +188,8 @@ impl Dissector {
         }
     }
 
-    /// Goes on with a packet that the last fragment completed. As deep as packets that wait for their fragments may be nested in each other.
+    /// Goes on with a packet that the last fragment completed. As deep as packets that wait for their
+    /// fragments may be nested in each other.
     #[cold]
     fn reassembled(
         &mut self,
@@ -247,8 +248,8 @@ enum Bottom<'a> {
     End(Verdict),
 }
 
-/// Which segment a router quotes, `walk` being the way to the quote. None for what is no TCP, or too short to tell: ports and sequence
-/// number are the first eight bytes behind its IP header.
+/// Which segment a router quotes, `walk` being the way to the quote. None for what is no TCP, or too short to
+/// tell: ports and sequence number are the first eight bytes behind its IP header.
 #[cold]
 fn quoted(quote: &Quote<'_>, walk: &Walk, frame: &Frame<'_>) -> Option<TooBig> {
     // It has the tags of the network that the router's word came through, and the tunnels that are in the quote.
@@ -306,8 +307,8 @@ pub fn payload<'a>(frame: &Frame<'a>) -> Option<&'a [u8]> {
     r.data.get(header.max(20)..end)
 }
 
-/// A TCP packet up to its payload: neither that nor what stands behind it in the frame (padding, a trailer). A fragment has none, nor has what is
-/// no TCP.
+/// A TCP packet up to its payload: neither that nor what stands behind it in the frame (padding, a trailer).
+/// A fragment has none, nor has what is no TCP.
 pub fn headers<'a>(frame: &Frame<'a>) -> Option<&'a [u8]> {
     let behind = payload(frame)?.as_ptr() as usize;
     frame.data.get(..behind.checked_sub(frame.data.as_ptr() as usize)?)

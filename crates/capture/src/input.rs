@@ -139,7 +139,8 @@ impl Buffer {
         Buffer { source, data, start: 0, end: 0, most, offset: 0, failed: None }
     }
 
-    /// A buffer for each of several readers, who see the same bytes from here on. One who reads a common stream already stays alone.
+    /// A buffer for each of several readers, who see the same bytes from here on. One who reads a common
+    /// stream already stays alone.
     pub(crate) fn abreast(self, readers: usize) -> Vec<Buffer> {
         let Buffer { source: Source::Own(input), data, start, end, most, offset, failed: None } = self else {
             return vec![self];
@@ -167,7 +168,8 @@ impl Buffer {
         if self.end - self.start >= n { Ok(true) } else { self.fill(n) }
     }
 
-    /// Makes `n` bytes available, if there are so many, that are only looked at: what goes wrong is told when they are needed.
+    /// Makes `n` bytes available, if there are so many, that are only looked at: what goes wrong is told when
+    /// they are needed.
     pub(crate) fn peek(&mut self, n: usize) {
         if let Err(e) = self.need(n) {
             self.failed = Some(e);

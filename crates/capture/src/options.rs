@@ -26,14 +26,16 @@ pub(crate) const NONE: TcpOptions = TcpOptions {
     damaged: false,
 };
 
-/// Reads an options area, of which `area` was captured, into `out`; `cut` says that there was more. What comes before damage is kept.
+/// Reads an options area, of which `area` was captured, into `out`; `cut` says that there was more. What
+/// comes before damage is kept.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "as for Dissector::dissect")]
 pub(crate) fn read(area: &[u8], cut: bool, out: &mut TcpOptions) {
     let word = |b: &[u8; 12], at: usize| u32::from_be_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
     // What nearly every segment of every stack has.
     let stamps = <&[u8; 12]>::try_from(area).ok().filter(|b| word(b, 0) == ALIGNED_STAMPS);
-    // Written in place: put together elsewhere and then copied, it stalls the processor (a wide load after narrow stores).
+    // Written in place: put together elsewhere and then copied, it stalls the processor (a wide load after
+    // narrow stores).
     *out = TcpOptions { timestamps: stamps.map(|b| (word(b, 4), word(b, 8))), damaged: cut, ..NONE };
     if stamps.is_none() && !area.is_empty() {
         list(area, out);
@@ -143,7 +145,8 @@ mod tests {
         assert!(!o.damaged);
     }
 
-    /// The layouts that are known as a whole, each byte of them changed and their ends cut off, are what they are one by one.
+    /// The layouts that are known as a whole, each byte of them changed and their ends cut off, are what they
+    /// are one by one.
     #[test]
     fn layouts_that_are_known_as_a_whole() {
         let stamps = [1, 1, 8, 10, 0x81, 2, 3, 4, 0x95, 6, 7, 8];

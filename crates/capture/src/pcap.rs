@@ -79,8 +79,8 @@ impl Pcap {
         self.record(bytes, self.order, self.header, self.swapped)
     }
 
-    /// The record at the front of `bytes`, if it is there to its end, of a file that is [usual](Pcap::is_usual): what is known of
-    /// it is not looked up for each record.
+    /// The record at the front of `bytes`, if it is there to its end, of a file that is
+    /// [usual](Pcap::is_usual): what is known of it is not looked up for each record.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for Reader::next")]
     pub(crate) fn whole_usual(&self, bytes: &[u8]) -> Option<Record> {

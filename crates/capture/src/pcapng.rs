@@ -103,8 +103,8 @@ impl Pcapng {
         self.order == Some(Order::Little)
     }
 
-    /// The enhanced packet block at the front of `bytes`, if there is one, of a section that is [usual](Pcapng::is_usual): its
-    /// order is not looked up for each number.
+    /// The enhanced packet block at the front of `bytes`, if there is one, of a section that is
+    /// [usual](Pcapng::is_usual): its order is not looked up for each number.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for Reader::next")]
     pub(crate) fn whole_usual(&self, bytes: &[u8]) -> Option<Record> {
@@ -126,8 +126,8 @@ impl Pcapng {
         (length <= MAX_RECORD).then_some(Record { total, ..record })
     }
 
-    /// When the packet was stamped whose block begins so, and how long the block is; other blocks have no time. `None`: where sections
-    /// and interfaces are described the clock may be another.
+    /// When the packet was stamped whose block begins so, and how long the block is; other blocks have no
+    /// time. `None`: where sections and interfaces are described the clock may be another.
     pub(crate) fn glance(&self, head: &[u8]) -> Option<(Option<Nanos>, usize)> {
         let order = self.order?;
         let (kind, length) = (order.at(head.get(..8)?, 0), order.at(head, 4));

@@ -1,5 +1,5 @@
-//! What nearly every frame is: Ethernet, IPv4 without options, no fragment, TCP whose options were captured. The headers then lie at fixed
-//! places, and a few conditions tell so.
+//! What nearly every frame is: Ethernet, IPv4 without options, no fragment, TCP whose options were captured.
+//! The headers then lie at fixed places, and a few conditions tell so.
 
 use crate::{options, tcp};
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,8 +8,9 @@ use tcpwhy_base::{Part, Segment, Seq, TcpFlags, Trouble};
 /// Ethernet and IPv4.
 const BEFORE: usize = 14 + 20;
 
-/// Reads such a frame into `out`, but for what its record says of it; `trouble` has the bits of [`Trouble`] that are known. If it is of another `part`: false.
-/// Anything else, and whatever is odd: nothing. What is in `out` then means nothing.
+/// Reads such a frame into `out`, but for what its record says of it; `trouble` has the bits of [`Trouble`]
+/// that are known. If it is of another `part`: false. Anything else, and whatever is odd: nothing. What is in
+/// `out` then means nothing.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "as for Dissector::dissect")]
 pub(crate) fn read(data: &[u8], trouble: u8, part: Part, out: &mut Segment) -> Option<bool> {

@@ -27,8 +27,9 @@ pub struct Frame<'a> {
     pub number: u64,
     /// When it passed the tap, since the Unix epoch.
     pub time: Nanos,
-    /// The time stamp was impossible (a second or more of fractions), far from those of the packets before and behind it, which
-    /// agree (the time is then that of the packet before), or absent (pcapng simple packet).
+    /// The time stamp was impossible (a second or more of fractions), far from those of the packets before
+    /// and behind it, which agree (the time is then that of the packet before), or absent (pcapng simple
+    /// packet).
     pub bad_time: bool,
     /// Link type, as in <https://www.tcpdump.org/linktypes.html>.
     pub link_type: u32,
@@ -123,9 +124,9 @@ impl Reader {
         Ok(Reader { buffer, format, shared, path, packing, frames: 0, last: Nanos::ZERO, done: false })
     }
 
-    /// So many readers of what is to come, each for a thread of its own: the same frames to all of them, their bytes read and unpacked once.
-    /// None of them gets far before the slowest, so all have to be read; one that is dropped is not waited for. A reader that is one of
-    /// several already is given back alone.
+    /// So many readers of what is to come, each for a thread of its own: the same frames to all of them,
+    /// their bytes read and unpacked once. None of them gets far before the slowest, so all have to be read;
+    /// one that is dropped is not waited for. A reader that is one of several already is given back alone.
     pub fn abreast(self, readers: usize) -> Vec<Reader> {
         let Reader { buffer, format, shared, path, packing, frames, last, done } = self;
         let each = |buffer| Reader {
@@ -175,9 +176,10 @@ impl Reader {
         }
     }
 
-    /// Gives `taker` the frames that are here to their ends, at most `most` of them, as [`Reader::next`] would. It stops before one that needs
-    /// more than a glance into the buffer, and where that is the next one gives none. Counters stay in registers meanwhile, which with
-    /// `next` alone go through memory for each frame.
+    /// Gives `taker` the frames that are here to their ends, at most `most` of them, as [`Reader::next`]
+    /// would. It stops before one that needs more than a glance into the buffer, and where that is the next
+    /// one gives none. Counters stay in registers meanwhile, which with `next` alone go through memory for
+    /// each frame.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for `next`")]
     pub fn give_here(&mut self, most: u64, taker: &mut impl Taker) {
@@ -197,8 +199,8 @@ impl Reader {
         self.buffer.consume(before - bytes.len());
     }
 
-    /// Goes over frames that another reader of this stream [gave](Reader::give_here) from here on: so many, in so many bytes, the last of them
-    /// stamped so.
+    /// Goes over frames that another reader of this stream [gave](Reader::give_here) from here on: so many,
+    /// in so many bytes, the last of them stamped so.
     pub fn pass(&mut self, frames: u64, bytes: usize, last: Nanos) {
         self.frames += frames;
         self.last = last;
@@ -315,7 +317,8 @@ impl Reader {
         }
     }
 
-    /// The next frame is here to its end: [`Reader::next`] will not wait for bytes, be it to ask those behind it when it passed.
+    /// The next frame is here to its end: [`Reader::next`] will not wait for bytes, be it to ask those behind
+    /// it when it passed.
     #[inline]
     pub fn is_ready(&self) -> bool {
         let bytes = self.buffer.bytes();
@@ -363,7 +366,8 @@ impl Reader {
         }
     }
 
-    /// Events of a kernel (pcapng of `record`) that were left out, since there were too many of them between two packets.
+    /// Events of a kernel (pcapng of `record`) that were left out, since there were too many of them between
+    /// two packets.
     pub fn events_left_out(&self) -> u64 {
         match &self.format {
             Format::Pcapng(pcapng) => pcapng.unheard(),

@@ -8,8 +8,8 @@ pub(crate) const BUFFER: usize = 1 << 18;
 /// What a file begins with: to clear more takes as long as to read a small capture.
 pub(crate) const FIRST: usize = 1 << 16;
 
-/// Reads behind the first `end` bytes of `data` until there are `n`, if there are so many; at most `most` bytes at once. Gives how many
-/// there are now, and what went wrong.
+/// Reads behind the first `end` bytes of `data` until there are `n`, if there are so many; at most `most`
+/// bytes at once. Gives how many there are now, and what went wrong.
 pub(crate) fn read(
     input: &mut dyn Read,
     data: &mut Vec<u8>,

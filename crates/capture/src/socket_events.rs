@@ -1,6 +1,7 @@
-//! What a kernel said of sockets, kept between packets in pcapng: blocks of a type for local use (draft-ietf-opsawg-pcapng 11.1),
-//! which other programs pass over. Custom blocks (4.8) they do not: Wireshark counts each as a packet, and numbers of frames would
-//! be others than ours. Provisional: docs/record.md has the layout.
+//! What a kernel said of sockets, kept between packets in pcapng: blocks of a type for local use
+//! (draft-ietf-opsawg-pcapng 11.1), which other programs pass over. Custom blocks (4.8) they do not:
+//! Wireshark counts each as a packet, and numbers of frames would be others than ours. Provisional:
+//! docs/record.md has the layout.
 
 use crate::bytes::Order;
 use std::net::IpAddr;
@@ -68,7 +69,8 @@ pub(crate) fn encode(event: &SocketEvent) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// What stands behind the enterprise number; `None` if it is of another layout or kind, which a later program may write.
+/// What stands behind the enterprise number; `None` if it is of another layout or kind, which a later program
+/// may write.
 pub(crate) fn decode(order: Order, body: &[u8]) -> Option<SocketEvent> {
     let body: &[u8; LENGTH] = body.first_chunk()?;
     let short = |at: usize| body.get(at..)?.first_chunk().map(|b| order.u16(*b));

@@ -2,8 +2,9 @@
 
 use tcpwhy_base::Nanos;
 
-/// Twice as long as any capture program holds packets of one interface back while it writes those of another (tcpdump waits a
-/// second for a block of them to fill): what lies farther out was not stamped by the clock of its neighbours.
+/// Twice as long as any capture program holds packets of one interface back while it writes those of another
+/// (tcpdump waits a second for a block of them to fill): what lies farther out was not stamped by the clock
+/// of its neighbours.
 pub(crate) const FAR: Nanos = Nanos::secs(2);
 /// Those behind may be out of order by so much among themselves, as long as a block waits.
 const MIXED: Nanos = Nanos::secs(1);
@@ -12,8 +13,8 @@ const SILENT: Nanos = Nanos::secs(30 * 86_400);
 /// So many packets behind one are asked, of which most must agree.
 pub(crate) const ASKED: usize = 3;
 
-/// The time of a packet that was stamped `time`, if that cannot be: `before` is that of the packet before it, `behind` those of some
-/// behind it.
+/// The time of a packet that was stamped `time`, if that cannot be: `before` is that of the packet before it,
+/// `behind` those of some behind it.
 pub(crate) fn mended(before: Option<Nanos>, time: Nanos, behind: &[Nanos]) -> Option<Nanos> {
     let apart = |a: Nanos, b: Nanos| Nanos(a.0.abs_diff(b.0).min(i64::MAX as u64) as i64);
     let ahead_of = |t: Nanos| time.0.saturating_sub(t.0) > FAR.0;

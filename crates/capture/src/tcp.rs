@@ -7,7 +7,8 @@ use tcpwhy_base::{Segment, Seq, TcpFlags, TcpOptions, Tls, Trouble, program};
 /// Ports, sequence numbers, offset and flags: less is no use.
 const LEAST: usize = 14;
 
-/// No packet has more payload: Linux joins 524,280 bytes at most (`GSO_MAX_SIZE`), and jumbograms (RFC 2675) pass no link. What says so has a damaged length.
+/// No packet has more payload: Linux joins 524,280 bytes at most (`GSO_MAX_SIZE`), and jumbograms (RFC 2675)
+/// pass no link. What says so has a damaged length.
 const MOST: u32 = 1 << 24;
 
 /// Reads the header at the front of `data` into `out`. `len` is the length by the IP header, of which

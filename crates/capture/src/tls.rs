@@ -6,8 +6,8 @@ use tcpwhy_base::protocol::{FINISHED_LEN, MOST_WINDOW_UPDATES, TLS_ADDS, TLS_HEA
 /// TLS 1.2 allows 2^14 + 2048 bytes in a record (RFC 5246 6.2.3), TLS 1.3 less.
 const RECORD: u16 = (1 << 14) + 2048;
 
-/// The types of the TLS records that begin in `payload`, if it begins with one, and what can be told of them. It has `all` bytes, some of which may
-/// not have been captured.
+/// The types of the TLS records that begin in `payload`, if it begins with one, and what can be told of them.
+/// It has `all` bytes, some of which may not have been captured.
 pub(crate) fn records(mut payload: &[u8], all: u32) -> Tls {
     let (mut seen, mut grants, mut told) = (0, true, 0);
     // One so long is the last of all, and nothing else is.
@@ -44,7 +44,8 @@ fn is_credit(len: u32) -> bool {
     })
 }
 
-/// Whether a ClientHello has "h2" among the protocols that it offers (RFC 8446, 4.1.2; RFC 7301, 3.1), if enough of it is here.
+/// Whether a ClientHello has "h2" among the protocols that it offers (RFC 8446, 4.1.2; RFC 7301, 3.1), if
+/// enough of it is here.
 fn offers_h2(hello: &[u8]) -> Option<bool> {
     let [1, _, a, b, body @ ..] = hello else { return None };
     let is_whole = usize::from(u16::from_be_bytes([*a, *b])) == body.len();

@@ -92,7 +92,8 @@ pub(crate) struct Fragment<'a> {
     pub(crate) rest: Rest<'a>,
 }
 
-/// A packet as a router quotes it: its headers, and eight bytes behind those at least (RFC 792), often more (RFC 1812, 4.3.2.3; RFC 4443, 2.4).
+/// A packet as a router quotes it: its headers, and eight bytes behind those at least (RFC 792), often more
+/// (RFC 1812, 4.3.2.3; RFC 4443, 2.4).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quote<'a> {
     /// The largest packet that goes on; zero where the router does not say (RFC 1191, 5). None: it is not about size.

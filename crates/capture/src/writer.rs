@@ -52,8 +52,8 @@ impl<W: Write> Writer<W> {
         self.write_of(frame, comment, None)
     }
 
-    /// Writes one frame, with the numbers of the process and the thread that it is of (option `epb_processid_threadid`); a pcap
-    /// has no place for those.
+    /// Writes one frame, with the numbers of the process and the thread that it is of (option
+    /// `epb_processid_threadid`); a pcap has no place for those.
     pub fn write_of(
         &mut self,
         frame: &Frame<'_>,

@@ -1,4 +1,5 @@
-//! Several readers of one stream: each sees what one alone would see, none gets far before the others, and one that is gone holds nobody up.
+//! Several readers of one stream: each sees what one alone would see, none gets far before the others, and
+//! one that is gone holds nobody up.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -278,7 +279,8 @@ fn the_next_piece_is_here_before_it_is_needed() {
     while read.load(Relaxed) == begun {
         assert!(first[0].next().unwrap().is_some());
     }
-    // It is at the beginning of its first piece, of twice the bytes with which a stream begins, and as many lie behind that.
+    // It is at the beginning of its first piece, of twice the bytes with which a stream begins, and as many
+    // lie behind that.
     let (here, piece) = (read.load(Relaxed), 128 << 10);
     assert!(here - first[0].offset() as usize > piece * 3 / 2);
     // Who comes later finds that, and reads what is behind it.

@@ -318,8 +318,8 @@ fn following_a_file_that_grows() {
     std::fs::remove_file(&file).unwrap();
 }
 
-/// One stamp that lies far from those around it is none, in each format and however the bytes arrive; other blocks between the packets do
-/// not matter, damage behind them is told when it is reached.
+/// One stamp that lies far from those around it is none, in each format and however the bytes arrive; other
+/// blocks between the packets do not matter, damage behind them is told when it is reached.
 #[test]
 fn one_stamp_far_from_its_neighbours() {
     const S: u64 = 1_000_000;
@@ -423,8 +423,8 @@ fn the_writer_refuses_what_a_format_cannot_hold() {
     assert_eq!(frames(&ng.finish().unwrap()).0.len(), 1, "a comment too long is cut");
 }
 
-/// What a kernel said comes back between the packets where it was written, in whichever order of bytes; blocks of others, of
-/// later layouts, and cut ones are passed over.
+/// What a kernel said comes back between the packets where it was written, in whichever order of bytes;
+/// blocks of others, of later layouts, and cut ones are passed over.
 #[test]
 fn kernel_events_stand_between_packets() {
     let end = |ip: &str, port| Endpoint { ip: ip.parse().unwrap(), port };

@@ -348,7 +348,8 @@ fn what_is_told_has_the_tags_of_its_connection() {
 #[test]
 fn what_nobody_takes_is_counted_by_its_destination() {
     let (mut out, mut dissector) = (Segment::EMPTY, Dissector::new());
-    // A filter that rejects (host prohibited, port unreachable), IPv6 likewise; of a packet that is no TCP nothing is said.
+    // A filter that rejects (host prohibited, port unreachable), IPv6 likewise; of a packet that is no TCP
+    // nothing is said.
     let other = outer(17, &[0; 20]);
     for packet in [
         word(&[3, 10, 0, 0, 0, 0, 0, 0], &ip4()),
@@ -468,7 +469,8 @@ proptest! {
     }
 }
 
-/// What is kept where payload is not: neither that, nor what stands behind it on Ethernet, whose frames have 46 bytes at least.
+/// What is kept where payload is not: neither that, nor what stands behind it on Ethernet, whose frames have
+/// 46 bytes at least.
 #[test]
 fn headers_end_where_payload_begins() {
     let mut frame = ethernet(0x0800, &ip4());

@@ -90,7 +90,8 @@ impl Taker for Frames {
     }
 }
 
-/// The frames of a file that comes `step` bytes at a time; those that are here are given at most `most` at a time, if at all.
+/// The frames of a file that comes `step` bytes at a time; those that are here are given at most `most` at a
+/// time, if at all.
 fn frames(data: &[u8], step: usize, most: Option<u64>) -> (Vec<String>, Option<String>, u64) {
     let mut frames = Frames::default();
     let mut reader = match Reader::new(Box::new(Drip { data: data.to_vec(), at: 0, step })) {

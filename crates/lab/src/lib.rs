@@ -2,9 +2,10 @@
 //! TCP; captures at both ends; and the truth about what happened: application events, `tcp_info`, counters, the link's
 //! own log.
 //!
-//! Takes a [`Scenario`], gives a [`Run`]; from the truth recorded in it, and from nothing an analysis found, a [`Label`]
-//! says what its time went to. Nothing outside of the namespaces is changed, and they have no name: when the process
-//! ends, however it ends, the kernel removes them with their devices, routes and sockets.
+//! Takes a [`Scenario`], gives a [`Run`]; from the truth recorded in it, and from nothing an analysis found,
+//! a [`Label`] says what its time went to. Nothing outside of the namespaces is changed, and they have no
+//! name: when the process ends, however it ends, the kernel removes them with their devices, routes and
+//! sockets.
 //!
 //! Root, `/dev/net/tun` and the command `ip` are needed:
 //!

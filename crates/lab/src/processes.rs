@@ -15,8 +15,8 @@ use std::thread::{JoinHandle, Scope, ScopedJoinHandle};
 use std::time::Duration;
 use tcpwhy_base::End;
 
-/// How often it is asked whether a program is to be killed. (On a busy machine a thread that wakes every millisecond held up grace
-/// periods of the whole kernel, by a second and more.)
+/// How often it is asked whether a program is to be killed. (On a busy machine a thread that wakes every
+/// millisecond held up grace periods of the whole kernel, by a second and more.)
 const POLL: Duration = Duration::from_millis(20);
 
 /// How a program is run.

@@ -99,8 +99,8 @@ impl Expect {
         from.abs() * self.tolerance + self.slack
     }
 
-    /// Judges a measured figure. `changed`: the experiment is not the published one, because keys were set. Of such a one
-    /// nothing is expected: it may still be what a formula says, but it cannot be wrong.
+    /// Judges a measured figure. `changed`: the experiment is not the published one, because keys were set.
+    /// Of such a one nothing is expected: it may still be what a formula says, but it cannot be wrong.
     pub fn judge(&self, measured: f64, figures: &Figures, changed: bool, disturbed: bool) -> Verdict {
         let near = |figure: f64, measured: f64| (measured - figure).abs() <= self.allowed(figure);
         let published = figures.published.filter(|_| !changed).map(|p| near(p, measured * self.scale));

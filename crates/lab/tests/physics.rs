@@ -48,7 +48,8 @@ fn skip(why: &str) {
     skips::skip("link", why, env!("CARGO_TARGET_TMPDIR"));
 }
 
-/// How late a thread wakes up that has the link's kind of priority and nothing to do: the machine, seen without the link.
+/// How late a thread wakes up that has the link's kind of priority and nothing to do: the machine, seen
+/// without the link.
 struct Witness {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Lateness>,
@@ -93,8 +94,8 @@ fn watch(stop: &AtomicBool) -> Lateness {
 }
 
 impl Lateness {
-    /// By the measures that the link applies to itself (`Traffic::disturbed`): a link that is more than twice as late as
-    /// the machine makes a thread is late by itself.
+    /// By the measures that the link applies to itself (`Traffic::disturbed`): a link that is more than twice
+    /// as late as the machine makes a thread is late by itself.
     fn explains(&self, link: Duration) -> bool {
         let late = self.p99 > Duration::from_micros(200) && self.p99 * 2 > link;
         !self.real_time || late || self.stalled > 0.02
@@ -242,8 +243,9 @@ fn losses() {
     assert!(run.exchanges.iter().all(|e| e.complete));
 }
 
-/// Takes one processor for 0.3 s out of 0.8 s, above the link's priority, until the run is over: how long the machine takes to
-/// set it up does not matter. By its own clock and at most twenty times, so that it ends whatever happens.
+/// Takes one processor for 0.3 s out of 0.8 s, above the link's priority, until the run is over: how long the
+/// machine takes to set it up does not matter. By its own clock and at most twenty times, so that it ends
+/// whatever happens.
 fn burn(over: &AtomicBool) -> bool {
     let raised = raise(50);
     for _ in 0..20 {

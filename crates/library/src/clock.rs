@@ -4,7 +4,8 @@ use tcpwhy_base::Nanos;
 
 /// Captures on several queues mix packets of the last milliseconds; a second back is a clock that was set.
 const STEP: Nanos = Nanos::secs(1);
-/// A clock that was not set jumps by years when it is. (Not derived: no capture waits so long for its next packet; it is only said.)
+/// A clock that was not set jumps by years when it is. (Not derived: no capture waits so long for its next
+/// packet; it is only said.)
 const SILENT: Nanos = Nanos::secs(30 * 86_400);
 
 /// A clock whose times mean nothing.

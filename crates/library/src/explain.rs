@@ -98,17 +98,18 @@ impl Explain {
         self
     }
 
-    /// Only part `k` of `n`, from 0 on: each connection is in one part, so that `n` processes or machines share a capture. Each
-    /// reads all of it, which is the smaller part of the work. Connections are numbered so that no two of the parts have the
-    /// same number; findings are those of the part.
+    /// Only part `k` of `n`, from 0 on: each connection is in one part, so that `n` processes or machines
+    /// share a capture. Each reads all of it, which is the smaller part of the work. Connections are numbered
+    /// so that no two of the parts have the same number; findings are those of the part.
     #[must_use]
     pub fn part(mut self, k: u32, n: u32) -> Explain {
         self.part = (k, n.max(1));
         self
     }
 
-    /// Findings of [`each`](Explain::each) without the settings of their fixes ([`Fix::how`](tcpwhy_analysis::Fix::how)): to put those into
-    /// words takes as long as a hundred packets, which counts where captures are small and many.
+    /// Findings of [`each`](Explain::each) without the settings of their fixes
+    /// ([`Fix::how`](tcpwhy_analysis::Fix::how)): to put those into words takes as long as a hundred packets,
+    /// which counts where captures are small and many.
     #[must_use]
     pub fn without_settings(mut self) -> Explain {
         self.settings = false;

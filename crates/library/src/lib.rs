@@ -1,10 +1,11 @@
-//! Why is this TCP transfer or request slow, what would fix it, and by how much? The same answer as the program `tcpwhy` gives, for
-//! programs in Rust.
+//! Why is this TCP transfer or request slow, what would fix it, and by how much? The same answer as the
+//! program `tcpwhy` gives, for programs in Rust.
 //!
-//! A capture goes in as a file, as bytes or from any reader (pcap, pcapng, snoop; gz, zst, lz4); out come connections, their exchanges
-//! (a request and its response), and for every stretch of their time a span with one cause, the frames that prove it and how
-//! sure that is; and findings: causes rolled up over the capture, with fixes. Nothing is printed, no file is written, and but for
-//! [`captures`] no thread is started. Nothing that is read can panic.
+//! A capture goes in as a file, as bytes or from any reader (pcap, pcapng, snoop; gz, zst, lz4); out come
+//! connections, their exchanges (a request and its response), and for every stretch of their time a span with
+//! one cause, the frames that prove it and how sure that is; and findings: causes rolled up over the capture,
+//! with fixes. Nothing is printed, no file is written, and but for [`captures`] no thread is started. Nothing
+//! that is read can panic.
 //!
 //! # A capture as a whole
 //!
@@ -67,10 +68,11 @@
 //!
 //! # What stays
 //!
-//! Types that will grow are `#[non_exhaustive]`: the structs of an answer, which the analysis alone makes, and the errors; match
-//! them with `..` and `_`. Plain values that programs make themselves ([`Nanos`], [`Turn`], [`model::Scenario`]) and enums that are complete
-//! ([`Side`], [`Class`]) are not. The ids of causes and fixes stay. All items are listed in `api.txt`; none of them
-//! goes or changes without a version that says so.
+//! Types that will grow are `#[non_exhaustive]`: the structs of an answer, which the analysis alone makes,
+//! and the errors; match them with `..` and `_`. Plain values that programs make themselves ([`Nanos`],
+//! [`Turn`], [`model::Scenario`]) and enums that are complete ([`Side`], [`Class`]) are not. The ids of
+//! causes and fixes stay. All items are listed in `api.txt`; none of them goes or changes without a version
+//! that says so.
 
 pub mod captures;
 mod clock;

@@ -24,7 +24,8 @@ impl Ongoing {
         self.0.ended().for_each(drop);
     }
 
-    /// The exchange that goes on in the connection of this segment, once it has an answer: when it began, and its last progress.
+    /// The exchange that goes on in the connection of this segment, once it has an answer: when it began, and
+    /// its last progress.
     pub fn of(&mut self, segment: &Segment) -> Option<(Nanos, Nanos)> {
         self.0.ongoing(segment)
     }

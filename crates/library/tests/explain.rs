@@ -82,7 +82,8 @@ fn each_gives_what_all_gives_and_may_break_off() {
     assert!(broken.input.stopped);
 }
 
-/// Asked to stop, it stops soon, also where nothing of the capture becomes a segment: all that was read is filtered away.
+/// Asked to stop, it stops soon, also where nothing of the capture becomes a segment: all that was read is
+/// filtered away.
 #[test]
 fn it_stops_soon_whatever_the_capture_holds() {
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));

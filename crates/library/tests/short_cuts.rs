@@ -1,5 +1,5 @@
-//! What is told of plain packets and exchanges in fewer steps is what all steps tell, of every capture of the tree; and so is what is
-//! told of connections that lay idle as bytes.
+//! What is told of plain packets and exchanges in fewer steps is what all steps tell, of every capture of the
+//! tree; and so is what is told of connections that lay idle as bytes.
 
 use std::path::{Path, PathBuf};
 use tcpwhy_analysis::{Analyzer, Config, Detail};

@@ -46,7 +46,8 @@ pub struct Advice {
     pub how: Vec<String>,
 }
 
-/// What `connections` lost time to in their last interval, the worst first. Of the applications' own time it says nothing.
+/// What `connections` lost time to in their last interval, the worst first. Of the applications' own time it
+/// says nothing.
 pub fn findings(connections: &[Connection]) -> Vec<Finding> {
     findings_with(connections, &Ended::default())
 }
@@ -242,8 +243,8 @@ fn figures(c: &Connection, i: &Info, sent: u64) -> Figures {
     figures
 }
 
-/// What a send buffer takes. It may be more than its limit: room is asked for only before a new segment, and one that was begun is filled up
-/// to 64 KB (`tcp_sendmsg_locked`).
+/// What a send buffer takes. It may be more than its limit: room is asked for only before a new segment, and
+/// one that was begun is filled up to 64 KB (`tcp_sendmsg_locked`).
 fn buffer(queued: u32, limit: u32) -> String {
     if queued <= limit {
         format!("{queued} of {limit} bytes of the send buffer hold")

@@ -22,8 +22,8 @@ impl Clock {
         )
     }
 
-    /// From looks at the clock that does not jump, the time of day, and the first again; the kernel stamps events with the
-    /// first less an offset.
+    /// From looks at the clock that does not jump, the time of day, and the first again; the kernel stamps
+    /// events with the first less an offset.
     fn of(looks: impl Iterator<Item = (Nanos, Nanos, Nanos)>, offset: Nanos) -> Clock {
         let tries = looks.map(|(before, day, after)| {
             let took = after - before;
@@ -43,8 +43,8 @@ impl Clock {
     }
 }
 
-/// By how much the clock of this process is ahead of the kernel's: in a time namespace, such as that of a container that was
-/// moved from another host.
+/// By how much the clock of this process is ahead of the kernel's: in a time namespace, such as that of a
+/// container that was moved from another host.
 fn namespace_offset() -> Nanos {
     offset(&std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default())
 }
@@ -72,7 +72,8 @@ fn nanos(time: Timespec) -> Nanos {
 mod tests {
     use super::*;
 
-    /// The one look that nothing interrupted counts; a time of day that was set by an hour moves what is shown by an hour.
+    /// The one look that nothing interrupted counts; a time of day that was set by an hour moves what is
+    /// shown by an hour.
     #[test]
     fn the_time_of_day_may_be_set() {
         let ms = Nanos::millis;

@@ -26,8 +26,8 @@ impl Role {
     }
 }
 
-/// Of the times that the kernel counts: what has been given to causes already. Counted in jiffies, they run ahead of the
-/// clock and behind it by turns; so nothing is lost or counted twice.
+/// Of the times that the kernel counts: what has been given to causes already. Counted in jiffies, they run
+/// ahead of the clock and behind it by turns; so nothing is lost or counted twice.
 #[derive(Clone, Copy, Debug, Default)]
 struct Given {
     busy: Nanos,

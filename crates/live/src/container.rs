@@ -1,5 +1,5 @@
-//! Which container a process belongs to: its number is in the name of its control group, its name in what the runtime keeps about
-//! it. Only files are read; whether they may be is up to their owners (root's, mostly).
+//! Which container a process belongs to: its number is in the name of its control group, its name in what the
+//! runtime keeps about it. Only files are read; whether they may be is up to their owners (root's, mostly).
 
 use hashbrown::HashMap;
 use serde_json::Value;
@@ -44,7 +44,8 @@ impl Containers {
     }
 }
 
-/// Some runtimes have no numbers: LXC calls a group `lxc.payload.NAME` or `lxc/NAME`, systemd-nspawn `machine-NAME.scope`.
+/// Some runtimes have no numbers: LXC calls a group `lxc.payload.NAME` or `lxc/NAME`, systemd-nspawn
+/// `machine-NAME.scope`.
 fn by_group(groups: &str) -> Option<String> {
     let mut before = "";
     for part in groups.split(['/', '\n']) {

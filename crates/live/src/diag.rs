@@ -20,8 +20,8 @@ const STATES: u32 = 0x1fff & !(1 << 7) & !1;
 const TCP: u8 = 6;
 /// The kernel fills at most so much at once.
 const BUFFER: usize = 32 << 10;
-/// Sockets that are asked for with one message: their answers, of less than 2 KiB with what the kernel adds, have to fit into the
-/// receive buffer (`net.core.rmem_default`, 208 KiB).
+/// Sockets that are asked for with one message: their answers, of less than 2 KiB with what the kernel adds,
+/// have to fit into the receive buffer (`net.core.rmem_default`, 208 KiB).
 const AT_ONCE: usize = 64;
 
 /// Where sockets are asked for: the network namespace in which it was opened, whoever asks later.
@@ -46,7 +46,8 @@ impl Diag {
         Ok(Diag { socket, buffer: vec![0; BUFFER], at_once: true })
     }
 
-    /// All TCP sockets but those in TIME_WAIT. What changes while the kernel lists them may be there twice or be missing.
+    /// All TCP sockets but those in TIME_WAIT. What changes while the kernel lists them may be there twice or
+    /// be missing.
     pub fn sockets(&mut self, out: &mut Vec<Sample>) -> Result<(), LiveError> {
         self.list(STATES & !(1 << 6), out)
     }
@@ -166,8 +167,8 @@ fn request_of_one(s: &Sample) -> [u8; LEN_OF_ONE] {
     )
 }
 
-/// `struct nlmsghdr` and the older `struct inet_diag_req`, which knows of no family: the walk through a large table, which is
-/// most of what a list of few sockets costs, is done once.
+/// `struct nlmsghdr` and the older `struct inet_diag_req`, which knows of no family: the walk through a large
+/// table, which is most of what a list of few sockets costs, is done once.
 fn request_of_all(states: u32) -> [u8; 76] {
     message(TCPDIAG_GETSOCK, DUMP, &[(19, &[WANTED]), (68, &states.to_ne_bytes())])
 }
@@ -228,7 +229,8 @@ mod tests {
         );
     }
 
-    /// Over IPv4, over IPv6, and over IPv4 with a socket of IPv6: each is found again by itself, and is missing once it is gone.
+    /// Over IPv4, over IPv6, and over IPv4 with a socket of IPv6: each is found again by itself, and is
+    /// missing once it is gone.
     #[test]
     fn a_known_socket_is_asked_for_by_itself() {
         for (at, to) in [("127.0.0.1:0", "127.0.0.1"), ("[::1]:0", "::1"), ("[::]:0", "127.0.0.1")] {

@@ -41,7 +41,8 @@ pub struct Facts {
     pub timeout: Waits,
     /// From the last segment until a probe of the end of a flight was sent.
     pub probe: Waits,
-    /// Writes that were refused, or went half way: until there was room again, or until the program tried again without.
+    /// Writes that were refused, or went half way: until there was room again, or until the program tried
+    /// again without.
     pub no_room: Waits,
     /// From when there was room after such a write until the program wrote, where that took a millisecond or more.
     pub late_writer: Waits,

@@ -1,5 +1,5 @@
-//! What a run of the programs takes on this machine, by the statistics of its kernel. Those cost as much as a short program does, for
-//! all programs of the machine, and are on for a second a minute at most.
+//! What a run of the programs takes on this machine, by the statistics of its kernel. Those cost as much as a
+//! short program does, for all programs of the machine, and are on for a second a minute at most.
 
 use std::time::{Duration, Instant};
 use tcpwhy_base::Nanos;
@@ -36,8 +36,9 @@ impl<T> Default for Gauge<T> {
 }
 
 impl<T> Gauge<T> {
-    /// To be called at each look while the programs listen, which ran so often since the last one. `begin` turns the statistics on, if
-    /// that is permitted. Gives what a run takes each time that it has been measured.
+    /// To be called at each look while the programs listen, which ran so often since the last one. `begin`
+    /// turns the statistics on, if that is permitted. Gives what a run takes each time that it has been
+    /// measured.
     pub(crate) fn read(
         &mut self,
         now: Instant,
@@ -81,8 +82,8 @@ mod tests {
     use super::*;
     use std::rc::Rc;
 
-    /// Looks every 10 ms at programs that run so often between two looks and take so long for a run. At how many looks statistics were
-    /// on, and what was measured when.
+    /// Looks every 10 ms at programs that run so often between two looks and take so long for a run. At how
+    /// many looks statistics were on, and what was measured when.
     fn looked(n: u32, of: impl Fn(u32) -> (u64, u64)) -> (u32, Vec<(u32, i64)>) {
         let (start, key) = (Instant::now(), Rc::new(()));
         let (mut gauge, mut total) = (Gauge::default(), Taken::default());

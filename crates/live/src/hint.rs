@@ -1,5 +1,5 @@
-//! Is anything the matter that single writes and reads would tell more of? Programs that run for each of them cost a request a
-//! part of a microsecond, and need not run where nothing waits.
+//! Is anything the matter that single writes and reads would tell more of? Programs that run for each of them
+//! cost a request a part of a microsecond, and need not run where nothing waits.
 
 use crate::judge::JIFFY;
 use crate::sample::{Info, Sample};

@@ -1,9 +1,10 @@
-//! Where the time between two samples of one socket went. Pure: two samples, what was seen before, and a length of time.
+//! Where the time between two samples of one socket went. Pure: two samples, what was seen before, and a
+//! length of time.
 //!
-//! The kernel counts three times itself (`tcp_chrono` in `net/ipv4/tcp_output.c`): with anything unsent or unacknowledged, of
-//! that stopped by the receive window, of that stopped by the send buffer. What is left of the first is neither of the
-//! others and no single cause; it goes to what the socket waits for at the second sample. What is not busy is the
-//! applications', or the other end's transfer.
+//! The kernel counts three times itself (`tcp_chrono` in `net/ipv4/tcp_output.c`): with anything unsent or
+//! unacknowledged, of that stopped by the receive window, of that stopped by the send buffer. What is left of
+//! the first is neither of the others and no single cause; it goes to what the socket waits for at the second
+//! sample. What is not busy is the applications', or the other end's transfer.
 
 use crate::sample::{Info, Sample, State};
 use crate::split::{Share, Where};
@@ -34,11 +35,13 @@ pub struct Stretch<'a> {
     pub sndbuf_limited: Nanos,
     /// This end asked for the connection.
     pub here_is_client: bool,
-    /// A request whose listener's accept queue is full: its last ACK is dropped, however often it comes (`tcp_v4_syn_recv_sock`).
+    /// A request whose listener's accept queue is full: its last ACK is dropped, however often it comes
+    /// (`tcp_v4_syn_recv_sock`).
     pub queue_full: bool,
     /// The other end is a socket of this host, too, where more lies unread than may still come.
     pub peer_unread: bool,
-    /// A thread of this host that reads from the socket sits in that call, or is elsewhere; None: no such thread is known.
+    /// A thread of this host that reads from the socket sits in that call, or is elsewhere; None: no such
+    /// thread is known.
     pub reads: Option<bool>,
     /// The other end is a socket of this host, too, and a thread sits in a call to read from it.
     pub peer_reads: bool,
@@ -176,7 +179,8 @@ impl Stretch<'_> {
         (Cause::HostDelay, Where::Here)
     }
 
-    /// The receive window: closed or shrunk because nobody reads, which the other end shows where it can be asked, or simply too small.
+    /// The receive window: closed or shrunk because nobody reads, which the other end shows where it can be
+    /// asked, or simply too small.
     fn window(&self, now: &Info) -> (Cause, Where) {
         let shrunk = now.snd_wnd.is_some_and(|w| u64::from(w) * 2 < u64::from(self.largest_window));
         (if shrunk || self.peer_unread { Cause::SlowReader } else { Cause::ReceiveWindow }, Where::Peer)
@@ -203,7 +207,8 @@ impl Stretch<'_> {
         }
     }
 
-    /// Whose turn it is where nothing is under way: that of the end to which the last bytes came. None: that does not show.
+    /// Whose turn it is where nothing is under way: that of the end to which the last bytes came. None: that
+    /// does not show.
     fn turn(&self, now: &Info) -> Option<Where> {
         let client = if self.here_is_client { Where::Here } else { Where::Peer };
         // The client's SYN counts as one byte.

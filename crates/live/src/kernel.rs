@@ -17,8 +17,8 @@ use std::time::Instant;
 use std::{fmt, io};
 use tcpwhy_base::Nanos;
 
-/// Each program that sums up, and the tracepoint that it waits at. What ends a wait comes before what begins it, so that no wait
-/// begins whose end is not heard.
+/// Each program that sums up, and the tracepoint that it waits at. What ends a wait comes before what begins
+/// it, so that no wait begins whose end is not heard.
 const SUMS: [(&str, &str); 7] = [
     ("again", "tcp_retransmit_skb"),
     ("leaves", "net_dev_queue"),
@@ -76,8 +76,8 @@ impl fmt::Debug for Events {
     }
 }
 
-/// Loads an object and attaches its programs; with what could not be. Or says why not, as the rest of a sentence that begins with
-/// "because".
+/// Loads an object and attaches its programs; with what could not be. Or says why not, as the rest of a
+/// sentence that begins with "because".
 fn load(
     object: &[u8],
     wanted: &[(&'static str, &str)],
@@ -180,8 +180,8 @@ impl Kernel {
         map.and_then(|m| m.get(&0, 0).ok()).map_or(0, |all| all.iter().fold(0, |sum, n| sum.wrapping_add(*n)))
     }
 
-    /// What a run of them takes by the kernel's statistics, whenever that has been measured (CAP_SYS_ADMIN): to be asked at each look
-    /// while they listen, with how often they have run since the last one.
+    /// What a run of them takes by the kernel's statistics, whenever that has been measured (CAP_SYS_ADMIN):
+    /// to be asked at each look while they listen, with how often they have run since the last one.
     pub fn cost(&mut self, runs: u64) -> Option<Nanos> {
         let Kernel { programs, frequent, gauge, .. } = self;
         let taken = || {
@@ -228,7 +228,8 @@ pub(crate) const NO_TYPES: &str =
 /// `EPERM`. A program that the kernel finds at fault is EACCES.
 const NOT_PERMITTED: i32 = 1;
 
-/// An error with what it comes from. What a lack of privileges is, the kernel says as "not permitted", and nothing more.
+/// An error with what it comes from. What a lack of privileges is, the kernel says as "not permitted", and
+/// nothing more.
 pub(crate) fn said(error: &(dyn Error + 'static)) -> String {
     let mut at = Some(error);
     let mut last = error.to_string();

@@ -1,17 +1,20 @@
 //! Where the time of the connections of a running host goes, from what its kernel says of its sockets.
 //!
-//! `Diag` asks the kernel for all sockets (`sock_diag`, which needs no privileges) and gives [`Sample`]s, `Rounds` does so as
-//! cheaply as that can be had. [`Table`] is fed with them, as often as one likes, and keeps for each connection how much of its
-//! time went by which cause; what it says of the last interval and since the beginning is a [`Snapshot`]. The rules are in
+//! `Diag` asks the kernel for all sockets (`sock_diag`, which needs no privileges) and gives [`Sample`]s,
+//! `Rounds` does so as cheaply as that can be had. [`Table`] is fed with them, as often as one likes, and
+//! keeps for each connection how much of its time went by which cause; what it says of the last interval and
+//! since the beginning is a [`Snapshot`]. The rules are in
 //! [`judge`]: pure functions of two samples of one socket.
 //!
-//! `Kernel` (feature `bpf`) attaches programs to tracepoints and gives [`Facts`]: what was held, who slept, what was sent again. Where
-//! there are facts, they override what samples say ([`Table::witness`]). `Events` gives single events ([`Happened`]).
+//! `Kernel` (feature `bpf`) attaches programs to tracepoints and gives [`Facts`]: what was held, who slept,
+//! what was sent again. Where there are facts, they override what samples say ([`Table::witness`]). `Events`
+//! gives single events ([`Happened`]).
 //!
 //! [`check`] keeps what happens on the host as a whole beside the rules that make a fault of it.
 //!
-//! What the kernel counts itself (busy, limited by the receive window, limited by the send buffer) is counted, what lies
-//! between is estimated from the states at the samples; which is which, the split says ([`Share::counted`]).
+//! What the kernel counts itself (busy, limited by the receive window, limited by the send buffer) is
+//! counted, what lies between is estimated from the states at the samples; which is which, the split says
+//! ([`Share::counted`]).
 //!
 //! A sender whose buffer of 32 KiB is full, looked at every 20 ms (on Linux the samples come from `Diag`):
 //!

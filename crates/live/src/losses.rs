@@ -63,8 +63,8 @@ pub(crate) fn losses(c: &Connection) -> Vec<Loss> {
         let all = total.iter().find(|of| of.cause == s.cause && of.at == s.at).map_or(s.time, |s| s.time);
         out.push(loss(s.cause, s.at, s.time, all, s.counted >= s.time));
     }
-    // Writes that stood in a queue of their own connection, longer than a round trip each: the queue in the host is longer than
-    // the path.
+    // Writes that stood in a queue of their own connection, longer than a round trip each: the queue in the
+    // host is longer than the path.
     let queued = c.news.queued;
     let round_trip = c.sample.info.map_or(Nanos::ZERO, |i| i.rtt);
     let trips = round_trip.times(queued.count.try_into().unwrap_or(i64::MAX));

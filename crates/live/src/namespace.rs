@@ -14,8 +14,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-/// Runs `what` in the network namespace behind a file such as `/proc/PID/ns/net`: in a thread that is gone afterwards, so that
-/// this one stays where it is. Without a file, here.
+/// Runs `what` in the network namespace behind a file such as `/proc/PID/ns/net`: in a thread that is gone
+/// afterwards, so that this one stays where it is. Without a file, here.
 pub fn within<T: Send>(
     namespace: Option<&Path>,
     what: impl FnOnce() -> Result<T, LiveError> + Send,
@@ -54,8 +54,9 @@ pub fn namespace_number(namespace: Option<&Path>) -> Result<u32, LiveError> {
     u32::try_from(file.ino()).map_err(|_| unopened(path, &io::Error::other("no network namespace")))
 }
 
-/// Runs `what` where tracefs is mounted. Hosts without systemd and many containers do not mount it, and a tracepoint's number stands
-/// nowhere else: there this mounts it in a mount namespace that only one thread sees and that ends with it.
+/// Runs `what` where tracefs is mounted. Hosts without systemd and many containers do not mount it, and a
+/// tracepoint's number stands nowhere else: there this mounts it in a mount namespace that only one thread
+/// sees and that ends with it.
 #[cfg(feature = "bpf")]
 pub(crate) fn with_tracefs<T: Send>(what: impl FnOnce() -> T + Send) -> Result<T, String> {
     /// Where it belongs (the kernel's `Documentation/trace/ftrace.rst`).

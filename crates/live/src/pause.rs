@@ -82,7 +82,8 @@ mod tests {
     use crate::connection::{Connection, Known, Role};
     use crate::sample::Info;
 
-    /// What is said of a server's end after some looks, 10 ms apart: bytes that have come, and that were written, by then.
+    /// What is said of a server's end after some looks, 10 ms apart: bytes that have come, and that were
+    /// written, by then.
     fn seen(looks: &[(u64, u64)], rtt: i64) -> Vec<(Cause, Where, i64)> {
         let mut ages = (Nanos::ZERO, Nanos::ZERO);
         let mut before = (0, 0);

@@ -1,4 +1,5 @@
-//! What `check` sees only with privileges: which buffers of living sockets their programs have set, and how much was asked for.
+//! What `check` sees only with privileges: which buffers of living sockets their programs have set, and how
+//! much was asked for.
 
 use crate::kernel::said;
 use aya::maps::{MapData, RingBuf};
@@ -55,8 +56,8 @@ impl Probe {
         Ok(Probe { programs, ring: ring.ok(), missing: missing.into_iter().collect() })
     }
 
-    /// Sockets of this thread's network namespace with a buffer that their programs set, by cookie: the send buffer (1), the
-    /// receive buffer (2), both.
+    /// Sockets of this thread's network namespace with a buffer that their programs set, by cookie: the send
+    /// buffer (1), the receive buffer (2), both.
     pub fn locks(&mut self) -> Result<HashMap<u64, u32>, String> {
         let lists: &mut Iter = program(&mut self.programs, "lists")?;
         let link = lists.attach().and_then(|id| lists.take_link(id)).map_err(|e| said(&e))?;

@@ -7,8 +7,8 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::{Duration, Instant};
 
-/// Reading all of `/proc` takes a while on a large host, and of other users' processes nothing can be read: unknown sockets
-/// are looked for at most so often,
+/// Reading all of `/proc` takes a while on a large host, and of other users' processes nothing can be read:
+/// unknown sockets are looked for at most so often,
 const EVERY: Duration = Duration::from_millis(500);
 /// and at most so much of the time: one part in so many.
 const PART: u32 = 20;

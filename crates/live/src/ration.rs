@@ -1,14 +1,14 @@
-//! How long kernel events may be listened to: programs that run for each write, read and segment take at most a two-hundredth of
-//! the processors, however many there are of those.
+//! How long kernel events may be listened to: programs that run for each write, read and segment take at most
+//! a two-hundredth of the processors, however many there are of those.
 
 use tcpwhy_base::Nanos;
 
-/// What a run takes with all that belongs to it, by the statistics of Linux 6.18 (`make watch-costs`), until that of this machine is
-/// known.
+/// What a run takes with all that belongs to it, by the statistics of Linux 6.18 (`make watch-costs`), until
+/// that of this machine is known.
 const RUN: Nanos = Nanos(80);
-/// A part of the processors' time: one in so many. Where small requests keep them busy, the programs that answer have three fifths of
-/// that time (9 µs of 15 µs for each, `make watch-costs`; the rest is interrupts' and the idle loop's), and what listens is to take
-/// less than a hundredth of theirs.
+/// A part of the processors' time: one in so many. Where small requests keep them busy, the programs that
+/// answer have three fifths of that time (9 µs of 15 µs for each, `make watch-costs`; the rest is interrupts'
+/// and the idle loop's), and what listens is to take less than a hundredth of theirs.
 const PART: i64 = 200;
 /// What may be saved up: so much of that part. Shorter turns would cut most waits in two.
 const SAVED: Nanos = Nanos::secs(1);
@@ -52,8 +52,8 @@ impl Ration {
         more
     }
 
-    /// Whether to listen from now on, if it is wanted: one that listens goes on until all is spent, one that does not begins
-    /// when all is saved again.
+    /// Whether to listen from now on, if it is wanted: one that listens goes on until all is spent, one that
+    /// does not begins when all is saved again.
     pub fn allows(&self, listens: bool) -> bool {
         if listens { self.saved > Nanos::ZERO } else { self.saved >= self.most() }
     }

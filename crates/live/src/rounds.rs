@@ -1,6 +1,7 @@
-//! How often the kernel walks through its whole table of connections. That takes a millisecond of a processor on a host with a
-//! table of 262,144 slots, however few of them are in use, and a request that comes then waits. A socket that is known costs
-//! microseconds to ask for, and whether there are new ones the kernel counts.
+//! How often the kernel walks through its whole table of connections. That takes a millisecond of a processor
+//! on a host with a table of 262,144 slots, however few of them are in use, and a request that comes then
+//! waits. A socket that is known costs microseconds to ask for, and whether there are new ones the kernel
+//! counts.
 
 use crate::sample::{Sample, State};
 use crate::{Diag, LiveError, Spare, processor_time};
@@ -64,8 +65,8 @@ impl Rounds {
         self.listened = None;
     }
 
-    /// Takes the sockets of the round before, and leaves those of now. Gives what part of its processor time is rationed
-    /// already.
+    /// Takes the sockets of the round before, and leaves those of now. Gives what part of its processor time
+    /// is rationed already.
     pub fn look(&mut self, sockets: &mut Vec<Sample>) -> Result<Duration, LiveError> {
         let opened = self.opened();
         let connections = sockets.iter().filter(|s| s.state != State::Listen).count();
@@ -117,7 +118,8 @@ impl Rounds {
     }
 }
 
-/// What the count of opened connections does not show: handshakes that are under way, or that a full queue keeps from ending.
+/// What the count of opened connections does not show: handshakes that are under way, or that a full queue
+/// keeps from ending.
 fn has_handshakes(sockets: &[Sample]) -> bool {
     sockets.iter().any(|s| s.state == State::SynReceived || (s.state == State::Listen && s.rqueue > s.wqueue))
 }

@@ -1,5 +1,6 @@
-//! Whether processors have time to spare. Where they have none, each look takes one from a program that was at work, and all
-//! that this program was about to answer waits: how often that happens counts, more than for how long.
+//! Whether processors have time to spare. Where they have none, each look takes one from a program that was
+//! at work, and all that this program was about to answer waits: how often that happens counts, more than for
+//! how long.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;

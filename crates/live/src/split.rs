@@ -77,9 +77,10 @@ impl Split {
         self.add(Share { cause: to.0, at: to.1, time, counted: Nanos::ZERO });
     }
 
-    /// What was estimated of these causes becomes what was measured. What it is more is taken from what was estimated else, the
-    /// longest first; what it is less was the trip, but for waits that are measured only when they are over, perhaps in a later
-    /// interval. What of it was estimated while nobody listened, `unheard`, stays. The sum stays.
+    /// What was estimated of these causes becomes what was measured. What it is more is taken from what was
+    /// estimated else, the longest first; what it is less was the trip, but for waits that are measured only
+    /// when they are over, perhaps in a later interval. What of it was estimated while nobody listened,
+    /// `unheard`, stays. The sum stays.
     pub(crate) fn measure(&mut self, measured: &[(Cause, Where, Nanos)], unheard: &Split) {
         let is_measured = |cause: Cause| measured.iter().any(|m| m.0 == cause);
         let kept = |s: &Share| unheard.of(s.cause, s.at).min(s.time);

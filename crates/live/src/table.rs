@@ -172,7 +172,8 @@ impl Table {
         quiet.map(|s| s.inode).filter(|&inode| inode != 0)
     }
 
-    /// Takes, before the sockets of a look, which of them threads sit reading from, by inode ([`crate::Threads::reading`]).
+    /// Takes, before the sockets of a look, which of them threads sit reading from, by inode
+    /// ([`crate::Threads::reading`]).
     pub fn readers(&mut self, reading: &HashMap<u32, bool>) {
         if reading.is_empty() {
             return;
@@ -197,8 +198,8 @@ impl Table {
         }
     }
 
-    /// Takes what kernel events say, by the cookies of sockets, before an interval ends. A socket of which nothing was heard has
-    /// nothing to wait for that they show.
+    /// Takes what kernel events say, by the cookies of sockets, before an interval ends. A socket of which
+    /// nothing was heard has nothing to wait for that they show.
     pub fn witness(&mut self, facts: &HashMap<u64, Facts>) {
         self.connections
             .values_mut()
@@ -285,8 +286,8 @@ fn is_at(ports: &Ports, e: Endpoint) -> bool {
     ports.contains(&(None, e.port)) || ports.contains(&(Some(e.ip), e.port))
 }
 
-/// Somebody listens where a server is. A listener may be gone; then the larger port is the client's, as the kernel gives
-/// large ones to those who do not choose.
+/// Somebody listens where a server is. A listener may be gone; then the larger port is the client's, as the
+/// kernel gives large ones to those who do not choose.
 fn role(s: &Sample, listening: &Ports) -> Role {
     let listens = |e: Endpoint| is_at(listening, e);
     match s.state {
@@ -326,8 +327,8 @@ mod tests {
         assert!(table.take_ended().is_empty());
     }
 
-    /// A process that dies between two looks: its connection, which the kernel still closes, keeps its name; one that was never seen
-    /// has none.
+    /// A process that dies between two looks: its connection, which the kernel still closes, keeps its name;
+    /// one that was never seen has none.
     #[test]
     fn the_name_of_a_process_outlives_it() {
         let mut table = Table::default();
@@ -351,7 +352,8 @@ mod tests {
         assert_eq!(names(&table.take_ended()), expected);
     }
 
-    /// The kernel's list changes while it is made: a socket may stand in it twice, or not at all. What it had done before is not done again.
+    /// The kernel's list changes while it is made: a socket may stand in it twice, or not at all. What it had
+    /// done before is not done again.
     #[test]
     fn a_list_may_name_a_socket_twice_or_pass_over_it() {
         let mut table = Table::default();
@@ -384,7 +386,8 @@ mod tests {
         assert_eq!((l.is_full(), l.most), (false, 5));
     }
 
-    /// Both ends are here: what one has not read is why the other one's window is closed, however small it was from the beginning.
+    /// Both ends are here: what one has not read is why the other one's window is closed, however small it
+    /// was from the beginning.
     #[test]
     fn a_reader_on_this_host_is_asked_itself() {
         let causes = |unread: u32| {

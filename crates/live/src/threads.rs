@@ -1,4 +1,5 @@
-//! Threads that wait in a call for a peer: `/proc/PID/task/TID/syscall` names the call and the file of each sleeping thread.
+//! Threads that wait in a call for a peer: `/proc/PID/task/TID/syscall` names the call and the file of each
+//! sleeping thread.
 
 use crate::connection::Connection;
 use crate::sample::Process;
@@ -91,7 +92,8 @@ pub struct Stuck {
     pub longest: Nanos,
 }
 
-/// Groups them by process, call and peer: connects and sends before reads, which are idle more often than not; the largest first.
+/// Groups them by process, call and peer: connects and sends before reads, which are idle more often than
+/// not; the largest first.
 pub fn stuck(waiting: &[Waiting], counts: &HashMap<u32, usize>, connections: &[Connection]) -> Vec<Stuck> {
     let by_inode: HashMap<u32, &Connection> = connections.iter().map(|c| (c.sample.inode, c)).collect();
     let mut out: Vec<Stuck> = Vec::new();
@@ -125,7 +127,8 @@ struct Reader {
     file: u64,
 }
 
-/// A call that a thread sleeps in. A loop makes the same call again and again: by how often it was woken they are told apart.
+/// A call that a thread sleeps in. A loop makes the same call again and again: by how often it was woken they
+/// are told apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Inside {
     text: String,

@@ -1,5 +1,6 @@
-//! Numbers of netlink and `sock_diag` (`linux/netlink.h`, `linux/sock_diag.h`, `linux/inet_diag.h`), and how numbers stand in messages:
-//! here and not from `libc`, since answers are read, and that is tested, on every system.
+//! Numbers of netlink and `sock_diag` (`linux/netlink.h`, `linux/sock_diag.h`, `linux/inet_diag.h`), and how
+//! numbers stand in messages: here and not from `libc`, since answers are read, and that is tested, on every
+//! system.
 
 /// `struct nlmsghdr`, in bytes.
 pub(crate) const HEADER: usize = 16;

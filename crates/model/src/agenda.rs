@@ -32,7 +32,8 @@ type Place = (Nanos, u64);
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     put: u64,
-    /// Arrivals at each end that come after all that were put here before: nearly all of them, as packets seldom overtake each other.
+    /// Arrivals at each end that come after all that were put here before: nearly all of them, as packets
+    /// seldom overtake each other.
     arrivals: [VecDeque<(Place, u32)>; 2],
     others: BinaryHeap<Reverse<(Place, Event)>>,
 }

@@ -9,7 +9,8 @@ use tcpwhy_base::{Cause, Cork, Nanos, Step, Turn, Workload};
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Wait(Nanos, Cause),
-    /// Calls of `chunk` bytes each, `part` left of the one that goes on; what the next packet buffer takes was `copied`.
+    /// Calls of `chunk` bytes each, `part` left of the one that goes on; what the next packet buffer takes
+    /// was `copied`.
     Write {
         bytes: u64,
         chunk: u64,

@@ -20,8 +20,8 @@ pub struct Question {
 /// What came out.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// From the first `connect` (or the start of the first turn that counts) to the last byte read; of a run that is not
-    /// complete, as far as it came: it takes longer, or never ends.
+    /// From the first `connect` (or the start of the first turn that counts) to the last byte read; of a run
+    /// that is not complete, as far as it came: it takes longer, or never ends.
     pub total: Nanos,
     /// When that began.
     pub start: Nanos,
@@ -33,7 +33,8 @@ pub struct Answer {
     pub outcome: Outcome,
 }
 
-/// A segment takes about so many events: it arrives, every second one is acknowledged, and for about as many an application wakes.
+/// A segment takes about so many events: it arrives, every second one is acknowledged, and for about as many
+/// an application wakes.
 const EVENTS_A_SEGMENT: u64 = 2;
 /// A turn takes about so many beside those of its segments.
 const EVENTS_A_TURN: u64 = 8;

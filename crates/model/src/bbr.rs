@@ -85,8 +85,9 @@ impl Bbr {
         }
     }
 
-    /// The connection opens. Pacing at the start: the initial window in one round trip, at the high gain; 1 ms if it is not known. The shortest round trip is
-    /// good for ten seconds from then on (`bbr_init`: `min_rtt_stamp`).
+    /// The connection opens. Pacing at the start: the initial window in one round trip, at the high gain; 1
+    /// ms if it is not known. The shortest round trip is good for ten seconds from then on (`bbr_init`:
+    /// `min_rtt_stamp`).
     pub(crate) fn start(&mut self, now: Nanos, rtt: Nanos, cwnd: u64, mss: u64) {
         self.min_rtt_at = now;
         let rtt = if rtt == Nanos::ZERO { Nanos::millis(1) } else { rtt };
@@ -241,7 +242,8 @@ pub(crate) fn per_second(bytes: u64, time: Nanos) -> u64 {
 mod tests {
     use super::*;
 
-    /// A connection that opens later than ten seconds into the run does not look for its shortest round trip with its first ACK.
+    /// A connection that opens later than ten seconds into the run does not look for its shortest round trip
+    /// with its first ACK.
     #[test]
     fn a_connection_that_opens_late_begins_as_any_other() {
         let first_ack = |opens: Nanos, after: Nanos| {

@@ -32,7 +32,8 @@ pub struct Tried {
 }
 
 impl Change {
-    /// Runs the question with the change; none if it does not come to an end within the limits of a run. `base` is the time without it.
+    /// Runs the question with the change; none if it does not come to an end within the limits of a run.
+    /// `base` is the time without it.
     pub fn ask(self, base: Nanos) -> Option<Tried> {
         let answer = self.question.ask().ok().filter(|a| a.complete)?;
         Some(Tried { predicted: answer.total, gain: base - answer.total, change: self })
@@ -265,8 +266,8 @@ impl Question {
         self.skip = fixed as u32 + BEFORE;
     }
 
-    /// Ranks changes that were tried, and tries the best together; not where losses are drawn, as one run of them would be
-    /// an accident.
+    /// Ranks changes that were tried, and tries the best together; not where losses are drawn, as one run of
+    /// them would be an accident.
     pub fn rank(&self, base: Nanos, mut each: Vec<Tried>) -> Ranking {
         each.sort_by(|a, b| b.gain.cmp(&a.gain).then(a.change.comparison.cmp(&b.change.comparison)));
         let together = if self.is_random() { None } else { together(&each, base) };
@@ -277,9 +278,9 @@ impl Question {
 /// No more changes than this are made together.
 const MOST_TOGETHER: usize = 6;
 
-/// Makes one change after the other, best first, and keeps each that is worth it. `candidates`: what helps by itself,
-/// with the time it leaves; `time`: what a question takes, if that can be told; `worth`: from the time so far and the time
-/// with one more. Gives which were kept, and the time with all of them.
+/// Makes one change after the other, best first, and keeps each that is worth it. `candidates`: what helps by
+/// itself, with the time it leaves; `time`: what a question takes, if that can be told; `worth`: from the
+/// time so far and the time with one more. Gives which were kept, and the time with all of them.
 pub fn combine(
     candidates: &[(Nanos, &Change)],
     worth: impl Fn(Nanos, Nanos) -> bool,

@@ -22,7 +22,8 @@ const HYSTART_SAMPLES: u32 = 8;
 pub(crate) struct Trains {
     /// The sender paces: the whole delay, not half of it.
     pub(crate) paced: bool,
-    /// What ACKs may come late by (`hystart_ack_delay`, since Linux 5.6): four of the largest bursts, at most a millisecond.
+    /// What ACKs may come late by (`hystart_ack_delay`, since Linux 5.6): four of the largest bursts, at most
+    /// a millisecond.
     pub(crate) delay: Nanos,
 }
 
@@ -275,7 +276,8 @@ mod tests {
         assert!((took / expected - 1.0).abs() < 0.15, "{took} against {expected}");
     }
 
-    /// RFC 9438, 4.7: who loses before the window is back where it was wants a share less than that: (1 + 0.7) / 2 of it.
+    /// RFC 9438, 4.7: who loses before the window is back where it was wants a share less than that: (1 +
+    /// 0.7) / 2 of it.
     #[test]
     fn a_second_loss_below_the_first_gives_room() {
         let mut c = Cong::new(Congestion::Cubic, 10);
@@ -302,8 +304,8 @@ mod tests {
         assert_eq!(Cong::new(Congestion::Bbr, 10).on_loss(), INFINITE);
     }
 
-    /// Slow start adds what was acknowledged, or one for each ACK, up to the threshold; what is over counts towards the next
-    /// linear step, which Reno takes after as many segments as the window has.
+    /// Slow start adds what was acknowledged, or one for each ACK, up to the threshold; what is over counts
+    /// towards the next linear step, which Reno takes after as many segments as the window has.
     #[test]
     fn slow_start_ends_at_the_threshold() {
         let grown = |cwnd, ssthresh, acked, per_ack| {
@@ -376,7 +378,8 @@ mod tests {
         assert_eq!(c.cubic.epoch, Some(Nanos::secs(100)));
     }
 
-    /// HyStart: the ninth sample of a round decides; an eighth of the shortest round trip more, at least 4 ms and at most 16.
+    /// HyStart: the ninth sample of a round decides; an eighth of the shortest round trip more, at least 4 ms
+    /// and at most 16.
     #[test]
     fn the_ninth_sample_of_a_round_ends_slow_start() {
         let exits = |base: i64, more_us: i64, samples: u64, cwnd: u64| {
@@ -403,8 +406,8 @@ mod tests {
         assert!(exits(400, 16_001, 9, 16) && !exits(400, 16_000, 9, 16));
     }
 
-    /// HyStart: a train of ACKs, none more than 2 ms after the one before, that is longer than half the round trip (all of
-    /// it where the sender paces).
+    /// HyStart: a train of ACKs, none more than 2 ms after the one before, that is longer than half the round
+    /// trip (all of it where the sender paces).
     #[test]
     fn a_long_train_of_acks_ends_slow_start() {
         let exits_late = |gap_us: i64, acks: i64, paced: bool, delay: i64| {
@@ -433,8 +436,9 @@ mod tests {
         assert_eq!(c.cubic.delay_min, Nanos::millis(40));
     }
 
-    /// The round that a window of 16 falls into began with the first window: its ACKs before that are no part of a train, but what
-    /// arrives after them is no new round either. Of ten segments the last is acknowledged, then the next ten come in 12 ms.
+    /// The round that a window of 16 falls into began with the first window: its ACKs before that are no part
+    /// of a train, but what arrives after them is no new round either. Of ten segments the last is
+    /// acknowledged, then the next ten come in 12 ms.
     #[test]
     fn rounds_are_counted_from_the_first_window_on() {
         let mut c = Cong::new(Congestion::Cubic, 10);

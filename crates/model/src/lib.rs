@@ -5,7 +5,8 @@
 //! every machine. Knows no files, no clock and no host. Time is integer nanoseconds; the rules are those of Linux
 //! (`docs/model.md` names their sources and what is left out), their constants come from a [`Profile`].
 //!
-//! Two writes and a read, 40 ms away: the second write waits for the ACK of the first, and that for the receiver's timer.
+//! Two writes and a read, 40 ms away: the second write waits for the ACK of the first, and that for the
+//! receiver's timer.
 //!
 //! ```
 //! use tcpwhy_base::{Cause, Nanos, Step, Turn, Workload};

@@ -18,7 +18,8 @@ pub enum Congestion {
 /// When a partial segment waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nagle {
-    /// While an earlier partial segment is unacknowledged (Linux `tcp_minshall_check`; XNU TF_MAXSEGSNT has its effect).
+    /// While an earlier partial segment is unacknowledged (Linux `tcp_minshall_check`; XNU TF_MAXSEGSNT has
+    /// its effect).
     Minshall,
     /// While anything is unacknowledged (RFC 1122, 4.2.3.4).
     Classic,
@@ -103,7 +104,8 @@ pub struct Profile {
     pub doubles_buffers: bool,
     /// How a receive buffer becomes a window.
     pub window: WindowRule,
-    /// Segments that the receive buffer grows by beyond twice what was copied (`tcp_rcv_space_adjust`; 16 to Linux 6.12).
+    /// Segments that the receive buffer grows by beyond twice what was copied (`tcp_rcv_space_adjust`; 16 to
+    /// Linux 6.12).
     pub drs_extra: u64,
     /// HyStart allows for late ACKs (`hystart_ack_delay`, Linux 5.6).
     pub hystart_ack_delay: bool,
@@ -223,8 +225,8 @@ const LINUX_3_10: Profile = Profile {
     ..LINUX_4_19
 };
 
-/// Windows 10 1607 and later, Internet template (`Get-NetTCPSetting`): initial window 10, CwndRestart False, minimum RTO
-/// 300 ms, ACKs after 40 ms or two segments. Timestamps are off.
+/// Windows 10 1607 and later, Internet template (`Get-NetTCPSetting`): initial window 10, CwndRestart False,
+/// minimum RTO 300 ms, ACKs after 40 ms or two segments. Timestamps are off.
 const WINDOWS: Profile = Profile {
     name: "windows",
     clock: Clock { hz: 1000, wheel: false },

@@ -81,8 +81,8 @@ impl Rtt {
 mod tests {
     use super::*;
 
-    /// Linux 6.18: links of 1, 40 and 100 ms give 204, 244 and 304 ms (read from `tcp_info`); round trips there are a little longer than that, which
-    /// rounds up to the next tick of 4 ms. Those here are not.
+    /// Linux 6.18: links of 1, 40 and 100 ms give 204, 244 and 304 ms (read from `tcp_info`); round trips
+    /// there are a little longer than that, which rounds up to the next tick of 4 ms. Those here are not.
     #[test]
     fn the_timeout_is_the_round_trip_and_the_floor() {
         let p = Profile::default();
@@ -98,7 +98,8 @@ mod tests {
         assert_eq!(r.rto(&p), Nanos::millis(600), "three times the first sample");
     }
 
-    /// `tcp_rtt_estimator`, step by step: an eighth of the error goes into the mean, a quarter of its change into the deviation.
+    /// `tcp_rtt_estimator`, step by step: an eighth of the error goes into the mean, a quarter of its change
+    /// into the deviation.
     #[test]
     fn the_estimate_step_by_step() {
         let p = Profile { rto_min: Nanos::ZERO, ..Profile::default() };
@@ -117,8 +118,8 @@ mod tests {
         // 80 ms less, 41 more than the deviation: of a sudden fall an eighth of the quarter counts.
         r.sample(Nanos::millis(9), 1, 100, &p);
         assert_eq!((r.srtt, r.mdev), (Nanos::millis(79), Nanos::millis(39) + Nanos(41_000_000 / 32)));
-        // The round is over when its end is acknowledged: the term falls by a quarter of what it is above the largest of the
-        // round, which begins anew.
+        // The round is over when its end is acknowledged: the term falls by a quarter of what it is above the
+        // largest of the round, which begins anew.
         assert_eq!((r.var, r.mdev_max), (Nanos::millis(176), Nanos::millis(176)));
         r.sample(Nanos::millis(79), 101, 200, &p);
         assert_eq!((r.var, r.mdev_max, r.round), (Nanos::millis(176), Nanos::ZERO, 200));

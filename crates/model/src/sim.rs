@@ -131,8 +131,8 @@ pub(crate) fn run_within(scenario: &Scenario, max_events: u64) -> Result<Outcome
     Ok(sim.outcome(cut_off, events))
 }
 
-/// About so many packets pass: a segment for each MSS and an ACK for every second one, and some more. A list that doubles would be moved
-/// again and again, both times in memory.
+/// About so many packets pass: a segment for each MSS and an ACK for every second one, and some more. A list
+/// that doubles would be moved again and again, both times in memory.
 fn packets_expected(scenario: &Scenario, max_events: u64) -> usize {
     /// A hundred megabytes, of which only what is written to is taken.
     const MOST: u64 = 600_000;

@@ -185,7 +185,8 @@ pub(crate) struct Socket {
     before_idle: u64,
     had_loss: bool,
     repair: Cause,
-    /// The peer's application was not reading when it last said its window, or that made room which it had not read before.
+    /// The peer's application was not reading when it last said its window, or that made room which it had
+    /// not read before.
     reader_away: bool,
     /// This host's application does not read.
     pub(crate) away: bool,

@@ -1,5 +1,6 @@
-//! Many runs of one question, where one would be an accident: losses are drawn, and where a host's ticks and wake-ups fall
-//! decides on which side of an edge a run ends up (a tail that arrives with the delayed ACK or after it).
+//! Many runs of one question, where one would be an accident: losses are drawn, and where a host's ticks and
+//! wake-ups fall decides on which side of an edge a run ends up (a tail that arrives with the delayed ACK or
+//! after it).
 
 use crate::ask::Question;
 use tcpwhy_base::{Nanos, Random};
@@ -23,7 +24,8 @@ pub struct Pattern {
     pub median: Nanos,
 }
 
-/// Requests that chance in a host decides about, over many runs: each is held against the same request of the other runs.
+/// Requests that chance in a host decides about, over many runs: each is held against the same request of the
+/// other runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requests {
     /// How many requests there were, in all runs.
@@ -57,9 +59,10 @@ const APART: Nanos = Nanos::millis(1);
 const TICK: Nanos = Nanos::millis(10);
 
 impl Question {
-    /// The same question with other chances: run `n` draws other losses, its hosts' ticks fall elsewhere, and their
-    /// applications take between a half and one and a half of the time for each wake-up (of 500 wake-ups of an idle host, nine in
-    /// ten lay within 0.76 and 1.48 of their median). Run 0 is the question itself.
+    /// The same question with other chances: run `n` draws other losses, its hosts' ticks fall elsewhere, and
+    /// their applications take between a half and one and a half of the time for each wake-up (of 500
+    /// wake-ups of an idle host, nine in ten lay within 0.76 and 1.48 of their median). Run 0 is the question
+    /// itself.
     pub fn varied(&self, n: u32) -> Question {
         let mut question = self.clone();
         if n == 0 {
@@ -126,8 +129,9 @@ impl Spread {
     }
 }
 
-/// What parts two patterns. What chance decides costs a round trip (a window that was one segment short) or a timer of the kernel, of
-/// which the delayed ACK's is the shortest: half of the shorter of the two, and more than wake-ups differ by.
+/// What parts two patterns. What chance decides costs a round trip (a window that was one segment short) or a
+/// timer of the kernel, of which the delayed ACK's is the shortest: half of the shorter of the two, and more
+/// than wake-ups differ by.
 pub fn apart(rtt: Nanos, delayed_ack: Nanos) -> Nanos {
     rtt.min(delayed_ack).part(2).max(APART)
 }
@@ -138,8 +142,9 @@ fn together(shorter: Nanos, longer: Nanos, gap: Nanos, apart: Nanos) -> bool {
 }
 
 impl Requests {
-    /// Of the latencies of each run, by its number; the first request of a run is held against the first of the others, and so
-    /// on, so that what is only the beginning of a connection is no pattern. None where all go as they usually go.
+    /// Of the latencies of each run, by its number; the first request of a run is held against the first of
+    /// the others, and so on, so that what is only the beginning of a connection is no pattern. None where
+    /// all go as they usually go.
     pub fn new(runs: &[(u32, Vec<Nanos>)], apart: Nanos) -> Option<Requests> {
         let most = runs.iter().map(|r| r.1.len()).max()?;
         let (mut usual, mut others): (Vec<One>, Vec<One>) = (Vec::new(), Vec::new());
@@ -187,7 +192,8 @@ mod tests {
         Spread::new(runs.collect(), APART).unwrap()
     }
 
-    /// The first request takes 20 ms in each run: that is no pattern. One of the second and one of the third wait for a timer.
+    /// The first request takes 20 ms in each run: that is no pattern. One of the second and one of the third
+    /// wait for a timer.
     #[test]
     fn a_request_is_held_against_the_same_of_other_runs() {
         let run = |n: u32, ms: [i64; 3]| (n, ms.map(Nanos::millis).to_vec());

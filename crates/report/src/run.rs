@@ -1,5 +1,5 @@
-//! What `tcpwhy run --json` says beside the answer about the capture: how the command ended, and figures of its traffic that do
-//! not depend on the machine.
+//! What `tcpwhy run --json` says beside the answer about the capture: how the command ended, and figures of
+//! its traffic that do not depend on the machine.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! JSON Schemas, made from the types that are serialised. What is committed in docs/schema is a copy: the tests beside each
-//! document hold it to what is made here, and the document to it.
+//! JSON Schemas, made from the types that are serialised. What is committed in docs/schema is a copy: the
+//! tests beside each document hold it to what is made here, and the document to it.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;

@@ -156,7 +156,8 @@ impl Writer {
     }
 }
 
-/// Puts files on the disk, several at a time: a file system puts together what is asked of it at once. Gives their bytes.
+/// Puts files on the disk, several at a time: a file system puts together what is asked of it at once. Gives
+/// their bytes.
 fn synced(files: &[(&Path, File)]) -> Result<u64, Error> {
     let one = |(path, file): &(&Path, File)| {
         file.sync_all().and_then(|()| Ok(file.metadata()?.len())).map_err(Error::io(path))
@@ -308,7 +309,8 @@ fn properties(table: Table) -> WriterPropertiesPtr {
                     .set_column_dictionary_enabled(path.clone(), false)
                     .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
             }
-            // Not near the one before it, but seen a while ago, round trips above all: whole bytes let Zstandard find them again.
+            // Not near the one before it, but seen a while ago, round trips above all: whole bytes let
+            // Zstandard find them again.
             Kind::Duration => {
                 properties = properties
                     .set_column_dictionary_enabled(path.clone(), false)

@@ -1,4 +1,5 @@
-//! Rows: what of a connection, its exchanges, its spans and of a finding goes into the tables. Copied, so that the connection can go.
+//! Rows: what of a connection, its exchanges, its spans and of a finding goes into the tables. Copied, so
+//! that the connection can go.
 
 use std::sync::Arc;
 use tcpwhy_analysis::{Closed, Connection, Ended, Exchange, Finding, Frames, Quality, Span, Vantage};
@@ -120,7 +121,8 @@ impl Rows {
         Rows::default()
     }
 
-    /// Adds a connection of this capture, with what is kept of its exchanges and gaps: all, if nothing is to be missing from sums.
+    /// Adds a connection of this capture, with what is kept of its exchanges and gaps: all, if nothing is to
+    /// be missing from sums.
     pub fn add(&mut self, capture: &Arc<str>, c: &Connection) {
         let ends = [c.client, c.server];
         let of = Arc::new(Of {
@@ -228,8 +230,8 @@ impl Rows {
         self.findings.append(&mut other.findings);
     }
 
-    /// By day, capture, connection and time. What stands side by side then is alike: that halves the size of the tables,
-    /// and engines skip pages of other captures and connections.
+    /// By day, capture, connection and time. What stands side by side then is alike: that halves the size of
+    /// the tables, and engines skip pages of other captures and connections.
     pub fn sort(&mut self) {
         let of = |of: &Arc<Of>| (Arc::clone(&of.capture), of.connection);
         self.connections.sort_by_cached_key(|r| (day_number(r.start), of(&r.of), r.start));

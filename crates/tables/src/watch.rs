@@ -62,7 +62,8 @@ pub struct WatchRows {
     connections: Vec<ConnectionRow>,
     shares: Vec<ShareRow>,
     findings: Vec<FindingRow>,
-    /// Of each connection the row that goes on as long as nothing changes: an idle one is a row a set of files, not one an interval.
+    /// Of each connection the row that goes on as long as nothing changes: an idle one is a row a set of
+    /// files, not one an interval.
     last: HashMap<u64, ShareRow>,
 }
 
@@ -78,7 +79,8 @@ impl WatchRows {
         }
     }
 
-    /// Adds what connections did in an interval from `start` to `end`, in the time of day: those that ended in it, and those that live.
+    /// Adds what connections did in an interval from `start` to `end`, in the time of day: those that ended
+    /// in it, and those that live.
     pub fn add(&mut self, start: Nanos, end: Nanos, ended: &[Connection], live: &[Connection]) {
         for c in live {
             self.shares(c, start, end);
@@ -216,7 +218,8 @@ fn container(of: &Of) -> Value<'_> {
     of.process.as_ref().and_then(|p| p.container_name.as_deref().or(p.container.as_deref())).into()
 }
 
-/// Bytes that the client sent, and those that the server did; what is not known of the other end's is what came from it.
+/// Bytes that the client sent, and those that the server did; what is not known of the other end's is what
+/// came from it.
 fn payload(r: &ConnectionRow, client: bool) -> Value<'_> {
     let Some(info) = &r.info else { return Value::Nothing };
     count(if (r.of.role == Role::Client) == client { info.bytes_acked } else { info.bytes_received })

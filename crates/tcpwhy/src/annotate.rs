@@ -59,8 +59,9 @@ fn frames(out: &mut Output, source: &Source<'_>, analysis: &Analysis) -> anyhow:
     Ok(())
 }
 
-/// `tcpwhy: cause=nagle_delayed_ack ms=48.182 side=client connection=1 exchange=19 part=exchange span=1.19.1 finding=f1 name=GET /`:
-/// pairs of key and value, which the plugin for Wireshark reads. The name stands last, since it may hold spaces.
+/// `tcpwhy: cause=nagle_delayed_ack ms=48.182 side=client connection=1 exchange=19 part=exchange span=1.19.1
+/// finding=f1 name=GET /`: pairs of key and value, which the plugin for Wireshark reads. The name stands
+/// last, since it may hold spaces.
 fn line(
     comment: &mut String,
     (id, span): Placed<'_>,
@@ -102,7 +103,8 @@ fn at<'a, 'b>(list: &'b [Placed<'a>], time: Nanos) -> Option<&'b Placed<'a>> {
     list.get(i).filter(|p| p.1.start <= time)
 }
 
-/// Milliseconds, to the nanosecond: `42.799`. Behind a clock that was set there are more digits than a floating-point number has.
+/// Milliseconds, to the nanosecond: `42.799`. Behind a clock that was set there are more digits than a
+/// floating-point number has.
 fn ms(time: Nanos) -> String {
     let (whole, rest) = (time.0 / 1_000_000, time.0 % 1_000_000);
     let text = format!("{whole}.{rest:06}");

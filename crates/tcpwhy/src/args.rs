@@ -75,7 +75,8 @@ pub(crate) enum Command {
     /// Write the headers of one connection to a file for a ticket
     #[command(after_long_help = examples::text("slice"))]
     Slice(Slice),
-    /// Answer assistants by the Model Context Protocol, over standard input and output: captures of one folder, read only
+    /// Answer assistants by the Model Context Protocol, over standard input and output: captures of one
+    /// folder, read only
     #[command(after_long_help = examples::text("mcp"))]
     Mcp(Mcp),
     /// Put what Wireshark needs to show the answer beside packets where it looks for it: fields, colours, columns
@@ -95,11 +96,13 @@ pub(crate) enum Command {
     #[cfg(target_os = "linux")]
     #[command(after_help = watch::EXIT_CODES, after_long_help = examples::text("watch") + "\n" + watch::EXIT_CODES)]
     Watch(watch::Watch),
-    /// Keep packets and what the kernel says of their sockets in one file, which `explain` reads with more certainty (Linux, root)
+    /// Keep packets and what the kernel says of their sockets in one file, which `explain` reads with more
+    /// certainty (Linux, root)
     #[cfg(target_os = "linux")]
     #[command(after_help = record::EXIT_CODES, after_long_help = examples::text("record") + "\n" + record::EXIT_CODES)]
     Record(record::Record),
-    /// Look for faults of this host: full queues, dropped connections, ports, memory, buffers; each with evidence (Linux)
+    /// Look for faults of this host: full queues, dropped connections, ports, memory, buffers; each with
+    /// evidence (Linux)
     #[cfg(target_os = "linux")]
     #[command(after_help = check::EXIT_CODES, after_long_help = examples::text("check") + "\n" + check::EXIT_CODES)]
     Check(check::Check),
@@ -134,8 +137,8 @@ pub(crate) struct Explain {
     pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) beside: Beside,
-    /// Write tables instead, as Parquet files by day, into a folder: each capture by itself, many at once; called again, it goes
-    /// on with those that are not done yet (docs/schema/tables-1.md)
+    /// Write tables instead, as Parquet files by day, into a folder: each capture by itself, many at once;
+    /// called again, it goes on with those that are not done yet (docs/schema/tables-1.md)
     #[cfg(feature = "parquet")]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Output", conflicts_with_all = [
         "json", "jsonl", "output", "svg", "html", "annotate", "folded", "perfetto", "otlp", "names", "exchanges", "slower_than",
@@ -154,8 +157,8 @@ pub(crate) struct Explain {
     #[arg(long, help_heading = "Output")]
     pub(crate) absolute_times: bool,
 
-    /// Detail: the N longest exchanges (worst=N), all or none [default: worst=1000 of the capture; with --jsonl worst=10
-    /// of each connection]
+    /// Detail: the N longest exchanges (worst=N), all or none [default: worst=1000 of the capture; with
+    /// --jsonl worst=10 of each connection]
     #[arg(long, value_name = "WHICH", value_parser = detail, help_heading = "Selection")]
     pub(crate) exchanges: Option<Detail>,
     /// List only exchanges that took longer (40ms, 1.5s, 200us)
@@ -180,8 +183,9 @@ pub(crate) struct Explain {
     /// Say what speaks for a cause and what is missing for it
     #[arg(long, value_name = "CAUSE", value_parser = CauseParser, hide_possible_values = true, conflicts_with_all = ["json", "jsonl"], help_heading = "Questions")]
     pub(crate) why_not: Option<Cause>,
-    /// End with code 4 if a cause, or all of an owner (tcp, application, path; also: inherent, unknown), holds more than a
-    /// share of the time of requests, or a time, that between requests included: nagle_delayed_ack>5%, tcp>200ms
+    /// End with code 4 if a cause, or all of an owner (tcp, application, path; also: inherent, unknown),
+    /// holds more than a share of the time of requests, or a time, that between requests included:
+    /// nagle_delayed_ack>5%, tcp>200ms
     #[arg(long, value_name = "CONDITION", help_heading = "Questions")]
     pub(crate) fail_if: Vec<Threshold>,
     /// Read on while the file grows, until ^C or SIGTERM
@@ -209,7 +213,8 @@ pub(crate) struct Compare {
     /// Write to FILE, whole or not at all; what was there is replaced
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
-    /// Match exchanges by what they are called instead of by size, from the first bytes of their requests, where that is known
+    /// Match exchanges by what they are called instead of by size, from the first bytes of their requests,
+    /// where that is known
     #[arg(long)]
     pub(crate) names: bool,
     /// End with code 4 if the median, the p95 or the time of a cause in each exchange grew by more, and not by chance:
@@ -268,7 +273,8 @@ pub(crate) struct Slice {
     /// Write to FILE (pcapng), whole or not at all; what was there is replaced
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
-    /// Other addresses instead of the true ones; times, ports, sizes, sequence numbers, TTL, IP identifiers and options stay
+    /// Other addresses instead of the true ones; times, ports, sizes, sequence numbers, TTL, IP identifiers
+    /// and options stay
     #[arg(long)]
     pub(crate) anonymize: bool,
 }
@@ -292,7 +298,8 @@ pub(crate) struct Mcp {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Wireshark {
-    /// Write the plugin, the profile `tcpwhy` and, to capture from within Wireshark, extcap/tcpwhy; without this the plugin is printed
+    /// Write the plugin, the profile `tcpwhy` and, to capture from within Wireshark, extcap/tcpwhy; without
+    /// this the plugin is printed
     #[arg(long)]
     pub(crate) install: bool,
     /// Into DIR (DIR/plugins, DIR/profiles, DIR/extcap) instead of the folders of this user

@@ -1,5 +1,5 @@
-//! A packet made anew from what the dissector kept of it: Ethernet (or Wi-Fi), IP and TCP headers, no payload. Nothing that was
-//! not understood is passed on, so nothing unforeseen can be given away.
+//! A packet made anew from what the dissector kept of it: Ethernet (or Wi-Fi), IP and TCP headers, no
+//! payload. Nothing that was not understood is passed on, so nothing unforeseen can be given away.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -104,8 +104,8 @@ pub(crate) fn write(s: &Segment, names: &mut Names, out: &mut Vec<u8>) -> u32 {
 /// The longest TCP header, in words of four bytes.
 const LONGEST: u32 = 15;
 
-/// What was captured of the TCP header, and how long it says that it is: one that was cut stays cut, or its options would pass for all
-/// that there were.
+/// What was captured of the TCP header, and how long it says that it is: one that was cut stays cut, or its
+/// options would pass for all that there were.
 fn tcp(s: &Segment, hide: bool) -> (Vec<u8>, u32) {
     let options = options(s);
     let cut = s.trouble.has(Trouble::CUT_HEADER);
@@ -128,8 +128,8 @@ fn tcp(s: &Segment, hide: bool) -> (Vec<u8>, u32) {
     (h, 4 * words)
 }
 
-/// The options that were understood, in their order; timestamps where Linux has them. Behind them stays a gap or a scar where there was
-/// one.
+/// The options that were understood, in their order; timestamps where Linux has them. Behind them stays a gap
+/// or a scar where there was one.
 fn options(s: &Segment) -> Vec<u8> {
     let o = &s.options;
     let mut out: Vec<u8> = Vec::with_capacity(40);
@@ -215,7 +215,8 @@ fn payload(s: &Segment) -> Vec<u8> {
     out
 }
 
-/// TLS records as long as the Finished of TLS 1.3 and what stands before it, all together; without the content of the last one.
+/// TLS records as long as the Finished of TLS 1.3 and what stands before it, all together; without the
+/// content of the last one.
 fn finished(s: &Segment) -> Option<Vec<u8>> {
     let changes = if s.tls.has(Tls::CHANGE_CIPHER) { &[0x14, 3, 3, 0, 1, 1][..] } else { &[] };
     if !s.tls.has(Tls::FINISHED) || s.tls.has(Tls::HANDSHAKE | Tls::ALERT) {
@@ -239,7 +240,8 @@ fn finished(s: &Segment) -> Option<Vec<u8>> {
     })
 }
 
-/// A ClientHello that offers nothing, HTTP/2 neither: no session, one cipher, no compression, no extension (RFC 5246, 7.4.1.2).
+/// A ClientHello that offers nothing, HTTP/2 neither: no session, one cipher, no compression, no extension
+/// (RFC 5246, 7.4.1.2).
 const HELLO: [u8; 50] = {
     let mut hello = [0; 50];
     // A handshake record of 45 bytes, a message of 41.

@@ -183,7 +183,8 @@ pub(crate) struct Ordered {
 }
 
 impl Ordered {
-    /// Keeps what can be read once alone; what cannot be read is no input, nor one that an interrupt ended before it brought anything.
+    /// Keeps what can be read once alone; what cannot be read is no input, nor one that an interrupt ended
+    /// before it brought anything.
     fn kept(&mut self, stream: &Input, stop: &AtomicBool) -> anyhow::Result<Option<Input>> {
         if !stream.is_stdin()
             && let Err(problem) = stream.check()
@@ -200,8 +201,9 @@ impl Ordered {
     }
 }
 
-/// Looks at files, and in folders for the captures in them; what is no capture there is passed over. What an interrupt (`stop`) leaves
-/// unopened is an input all the same. Streams are kept in files where they are read `twice`, or are not the only input.
+/// Looks at files, and in folders for the captures in them; what is no capture there is passed over. What an
+/// interrupt (`stop`) leaves unopened is an input all the same. Streams are kept in files where they are read
+/// `twice`, or are not the only input.
 pub(crate) fn in_order(paths: &[PathBuf], twice: bool, stop: &AtomicBool) -> anyhow::Result<Ordered> {
     let mut found = Ordered::default();
     if let [one] = paths

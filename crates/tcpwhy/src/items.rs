@@ -22,8 +22,8 @@ impl Item {
             && matches!(Reader::open(&self.path), Err(ReadError::NotCapture(_)))
     }
 
-    /// `a.pcap`, `a.pcapng.gz`, `a.pcap1` (a ring of tcpdump), `a.pcap.1`: whoever wrote it meant a capture, though it may be none.
-    /// `a.pcap.json` is something about one.
+    /// `a.pcap`, `a.pcapng.gz`, `a.pcap1` (a ring of tcpdump), `a.pcap.1`: whoever wrote it meant a capture,
+    /// though it may be none. `a.pcap.json` is something about one.
     fn is_called_capture(&self) -> bool {
         let name = self.path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
         let packed = |part: &&str| ["gz", "zst", "lz4", "xz", "bz2"].contains(part);
@@ -33,8 +33,8 @@ impl Item {
     }
 }
 
-/// In the order in which they are named, those of a folder by name; of each path one. `out`, if it is a folder, and what is in it
-/// are no inputs.
+/// In the order in which they are named, those of a folder by name; of each path one. `out`, if it is a
+/// folder, and what is in it are no inputs.
 pub(crate) fn among(paths: &[PathBuf], out: Option<&Path>) -> Vec<Item> {
     let out = out.and_then(|out| out.canonicalize().ok());
     let mut items = Vec::new();
@@ -57,8 +57,8 @@ pub(crate) fn among(paths: &[PathBuf], out: Option<&Path>) -> Vec<Item> {
     items
 }
 
-/// Links to folders are not followed, so that there is an end; hidden files are not meant to be found. A folder that may not be read is an
-/// item itself: whoever opens it says so.
+/// Links to folders are not followed, so that there is an end; hidden files are not meant to be found. A
+/// folder that may not be read is an item itself: whoever opens it says so.
 fn walk(folder: &Path, out: Option<&Path>, items: &mut Vec<Item>) {
     if out.is_some() && folder.canonicalize().ok().as_deref() == out {
         return;

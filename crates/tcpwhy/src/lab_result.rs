@@ -1,5 +1,6 @@
-//! What one experiment of the lab gave, as a small file beside its captures: `lab run --keep` writes it when the experiment
-//! ends, `serve` shows it. Figures stand there as numbers and as the lab shows them, so that a reader needs no table of units.
+//! What one experiment of the lab gave, as a small file beside its captures: `lab run --keep` writes it when
+//! the experiment ends, `serve` shows it. Figures stand there as numbers and as the lab shows them, so that a
+//! reader needs no table of units.
 
 use serde::{Deserialize, Serialize};
 use std::fs::File;

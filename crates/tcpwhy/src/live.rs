@@ -1,5 +1,6 @@
-//! `--jsonl`: lines are written while the input is still being read, so that memory does not grow with it. To write a line takes as long as
-//! to analyse its connection: a thread of its own does it, where there are several cores.
+//! `--jsonl`: lines are written while the input is still being read, so that memory does not grow with it. To
+//! write a line takes as long as to analyse its connection: a thread of its own does it, where there are
+//! several cores.
 
 use crate::input::Input;
 use crate::output::Output;

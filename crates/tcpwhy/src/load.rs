@@ -67,7 +67,8 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Looks at `paths`; `twice` if they will be read a second time. Unless `quiet`, says what is no capture in folders.
+    /// Looks at `paths`; `twice` if they will be read a second time. Unless `quiet`, says what is no capture
+    /// in folders.
     pub(crate) fn among(
         paths: &[PathBuf],
         twice: bool,
@@ -153,8 +154,8 @@ pub(crate) fn load_inputs(
     Ok(Ok(Loaded { inputs, analysis, capture, damaged, interrupted, spools: Vec::new() }))
 }
 
-/// Leaves captures whose clocks ran backwards or jumped out of the answer about several: how far their times are wrong nobody can
-/// tell, and one of them would be all that is left of the sums.
+/// Leaves captures whose clocks ran backwards or jumped out of the answer about several: how far their times
+/// are wrong nobody can tell, and one of them would be all that is left of the sums.
 pub(crate) fn set_aside(inputs: &[Input], read: &Read, analysis: &mut Analysis) -> Option<Warning> {
     let how = how_odd(&read.odd_clocks)?;
     let back = read.odd_clocks.iter().any(|c| c.steps > 0);
@@ -215,7 +216,8 @@ pub(crate) fn say_problems(inputs: &[Input], read: &mut Read, unreadable: Vec<St
     Some(Exit::Unreadable)
 }
 
-/// What a report says of the input: `connections` of it, with warnings `of_quality`; `partial` if some of it was left out.
+/// What a report says of the input: `connections` of it, with warnings `of_quality`; `partial` if some of it
+/// was left out.
 pub(crate) fn capture(
     inputs: &[Input],
     read: Read,

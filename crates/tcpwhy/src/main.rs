@@ -42,7 +42,8 @@ mod words;
 use failure::Exit;
 use std::process::ExitCode;
 
-/// Connections are many small pieces, which several threads take and give back: where many live it takes a tenth less time than glibc's.
+/// Connections are many small pieces, which several threads take and give back: where many live it takes a
+/// tenth less time than glibc's.
 #[global_allocator]
 static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -17,8 +17,8 @@ pub(crate) struct Output {
     pub(crate) width: Option<usize>,
 }
 
-/// Refuses an output that is one of the inputs, by whatever name or in a folder of them, and two outputs with one name. `-` and devices are
-/// no files that could be lost.
+/// Refuses an output that is one of the inputs, by whatever name or in a folder of them, and two outputs with
+/// one name. `-` and devices are no files that could be lost.
 pub(crate) fn refuse_overwriting(outputs: &[Option<&Path>], inputs: &[PathBuf]) -> anyhow::Result<()> {
     let outputs: Vec<&Path> = outputs.iter().flatten().copied().filter(|p| !is_dash(p)).collect();
     let inputs = if outputs.is_empty() { Vec::new() } else { items::among(inputs, None) };

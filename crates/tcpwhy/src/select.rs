@@ -75,7 +75,8 @@ pub(crate) fn only_slower_than(c: &mut Connection, limit: Nanos) {
     }
 }
 
-/// `6 exchanges to choose from: 13 to 18`. Where others do not lie in the stretch of time, or are too short, the first is not 1.
+/// `6 exchanges to choose from: 13 to 18`. Where others do not lie in the stretch of time, or are too short,
+/// the first is not 1.
 pub(crate) fn numbers(c: &Connection) -> String {
     /// So many stretches of numbers are written.
     const SHOWN: usize = 8;

@@ -43,7 +43,8 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// What exchanges are called, for `analysis` to be told; `parents`: which spans of the application they belong to, too.
+    /// What exchanges are called, for `analysis` to be told; `parents`: which spans of the application they
+    /// belong to, too.
     pub(crate) fn names(&self, analysis: &Analysis, parents: bool) -> anyhow::Result<Found> {
         let mut names = Names::new(&analysis.connections, parents);
         self.read_again(&analysis.connections, |met| {

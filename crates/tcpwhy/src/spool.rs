@@ -1,5 +1,5 @@
-//! Standard input and pipes that have to be read twice, or beside other inputs: written to a temporary file first, which goes when the
-//! program ends.
+//! Standard input and pipes that have to be read twice, or beside other inputs: written to a temporary file
+//! first, which goes when the program ends.
 
 use crate::temporary::Temporary;
 use anyhow::Context as _;

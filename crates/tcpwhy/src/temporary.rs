@@ -27,8 +27,8 @@ pub(crate) struct Temporary {
 }
 
 impl Temporary {
-    /// A new file in `folder`, called `prefix`, process, random word, `suffix`; `private`: for its owner alone. Those of
-    /// killed runs are removed.
+    /// A new file in `folder`, called `prefix`, process, random word, `suffix`; `private`: for its owner
+    /// alone. Those of killed runs are removed.
     pub(crate) fn file(
         folder: &Path,
         prefix: &str,
@@ -46,7 +46,8 @@ impl Temporary {
         Ok((file, temporary))
     }
 
-    /// A new folder in `folder`, called `prefix`, process, random word, for its owner alone. Those of killed runs are removed.
+    /// A new folder in `folder`, called `prefix`, process, random word, for its owner alone. Those of killed
+    /// runs are removed.
     pub(crate) fn folder(folder: &Path, prefix: &str) -> io::Result<Temporary> {
         let path = folder.join(name(prefix, ""));
         let mut builder = fs::DirBuilder::new();

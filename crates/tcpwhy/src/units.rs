@@ -58,7 +58,8 @@ pub(crate) fn whole<T: TryFrom<u64>>(
     }
 }
 
-/// Of an option with a value: a negative one is its value, not another option, be it `-4` or, of what has a unit, `-40ms`.
+/// Of an option with a value: a negative one is its value, not another option, be it `-4` or, of what has a
+/// unit, `-40ms`.
 pub(crate) fn negative(arg: clap::Arg) -> clap::Arg {
     let has_unit =
         |name: &clap::builder::Str| ["TIME", "RATE", "SIZE", "SHARE", "DISTANCE"].contains(&name.as_str());
@@ -104,7 +105,8 @@ pub(crate) fn on_the_way(
     }
 }
 
-/// [`quantity::rate`] in megabits a second. Nothing tells here how it was understood: what may be bits or bytes is refused.
+/// [`quantity::rate`] in megabits a second. Nothing tells here how it was understood: what may be bits or
+/// bytes is refused.
 #[cfg(target_os = "linux")]
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let rate = quantity::rate(text)?;

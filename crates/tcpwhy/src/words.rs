@@ -5,8 +5,9 @@ use clap::error::ErrorKind;
 use std::ffi::OsStr;
 use tcpwhy_base::{CAUSES, Cause};
 
-/// The word among `known` that `word` is most like; none if it is like none of them. Transposed letters count as one slip;
-/// one slip is allowed for every three letters. A part of a word will do, if it is long enough to mean something.
+/// The word among `known` that `word` is most like; none if it is like none of them. Transposed letters count
+/// as one slip; one slip is allowed for every three letters. A part of a word will do, if it is long enough
+/// to mean something.
 pub(crate) fn near<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let word = word.to_lowercase();
     let slips = |k: &str| strsim::damerau_levenshtein(&word, k);

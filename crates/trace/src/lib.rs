@@ -3,9 +3,10 @@
 //! The analysis keeps no packets, so that its memory does not grow with them. What draws packets reads the capture
 //! again and knows then which connections are worth it, how many packets each has, and where the findings lie.
 //!
-//! Takes the connections of an [`Analysis`](tcpwhy_analysis::Analysis) and a [`Reader`](tcpwhy_capture::Reader) of each
-//! input, in the order of the first pass; gives every frame with its [`Packet`], if it belongs to one of the connections:
-//! counted from the first sequence number of its direction, with marks. Opens no files, draws nothing.
+//! Takes the connections of an [`Analysis`](tcpwhy_analysis::Analysis) and a
+//! [`Reader`](tcpwhy_capture::Reader) of each input, in the order of the first pass; gives every frame with
+//! its [`Packet`], if it belongs to one of the connections: counted from the first sequence number of its
+//! direction, with marks. Opens no files, draws nothing.
 //!
 //! Which packets of a capture are retransmissions:
 //!

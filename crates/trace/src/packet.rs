@@ -75,8 +75,8 @@ impl Packet {
 pub struct Track {
     /// Id of the connection.
     pub connection: u32,
-    /// By how many bits the windows of client and server are shifted: 0 where scaling was not agreed, `None` where that is
-    /// not known.
+    /// By how many bits the windows of client and server are shifted: 0 where scaling was not agreed, `None`
+    /// where that is not known.
     pub shift: Ends<Option<u8>>,
     /// In the order in which they passed, without copies.
     pub packets: Vec<Packet>,

@@ -32,8 +32,8 @@ impl<'a> Pass<'a> {
         Pass::of(connections, |_| true, filter)
     }
 
-    /// For the connections at the places that are `wanted`, `filter` as in the first pass; packets of others may be met as well, or
-    /// as none. Memory grows with what is wanted.
+    /// For the connections at the places that are `wanted`, `filter` as in the first pass; packets of others
+    /// may be met as well, or as none. Memory grows with what is wanted.
     pub fn of(
         connections: &[Box<Connection>],
         wanted: impl Fn(usize) -> bool,
@@ -47,9 +47,9 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Reads one input and gives each frame to `each`, until it says `false`: then so does this. Inputs come in the order of
-    /// the first pass, each behind `frames_before` others. Packets before `from` and after `to` are followed, but met as
-    /// none. A damaged end is only an end here: the first pass has reported it.
+    /// Reads one input and gives each frame to `each`, until it says `false`: then so does this. Inputs come
+    /// in the order of the first pass, each behind `frames_before` others. Packets before `from` and after
+    /// `to` are followed, but met as none. A damaged end is only an end here: the first pass has reported it.
     pub fn read<E>(
         &mut self,
         reader: &mut Reader,

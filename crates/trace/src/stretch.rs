@@ -15,8 +15,8 @@ pub struct Stretch {
 }
 
 impl Stretch {
-    /// Of the connection `at` this place of the list that the pass was made for: `from` and `to` inclusive, at most `most`
-    /// packets.
+    /// Of the connection `at` this place of the list that the pass was made for: `from` and `to` inclusive,
+    /// at most `most` packets.
     pub fn new(
         connections: &[Box<Connection>],
         at: usize,
@@ -34,8 +34,8 @@ impl Stretch {
         }
     }
 
-    /// Takes what the pass met; `false`: nothing more is wanted. What comes before the stretch is needed to count from, so the
-    /// pass must begin with the connection.
+    /// Takes what the pass met; `false`: nothing more is wanted. What comes before the stretch is needed to
+    /// count from, so the pass must begin with the connection.
     pub fn take(&mut self, met: &Met<'_>) -> bool {
         if let Some((at, packet)) = met.packet
             && at == self.at

@@ -9,9 +9,10 @@ use tcpwhy_base::Cause;
 /// Fewer segments HyStart leaves alone (`hystart_low_window`).
 const LEAST_SEGMENTS: u32 = 16;
 
-/// Slow start adds a segment for each ACK (RFC 5681, 3.1), and Linux one for each segment that was acknowledged (`tcp_slow_start`): three round trips
-/// make more than three times of a flight where each two segments are acknowledged (RFC 9293, 3.8.6.3), and half as much again where one ACK is for seven.
-/// Where they make less, slow start has ended, and does not begin again without a loss or an idle time (rule 131).
+/// Slow start adds a segment for each ACK (RFC 5681, 3.1), and Linux one for each segment that was
+/// acknowledged (`tcp_slow_start`): three round trips make more than three times of a flight where each two
+/// segments are acknowledged (RFC 9293, 3.8.6.3), and half as much again where one ACK is for seven. Where
+/// they make less, slow start has ended, and does not begin again without a loss or an idle time (rule 131).
 pub(super) fn avoids_congestion(context: &Context, steps: &[Step], limits: &mut [Cause], mss: u32) {
     let large = |k: &usize| flight_of(&steps[*k]) >= LEAST_SEGMENTS * mss;
     let Some(from) =
@@ -26,8 +27,8 @@ pub(super) fn avoids_congestion(context: &Context, steps: &[Step], limits: &mut 
     }
 }
 
-/// Only ACKs let go what comes within three round trips of the first of them, as long as those are by then, each time a little more; and not half as much again
-/// has been in flight.
+/// Only ACKs let go what comes within three round trips of the first of them, as long as those are by then,
+/// each time a little more; and not half as much again has been in flight.
 fn grows_slowly(context: &Context, steps: &[Step], limits: &[Cause]) -> bool {
     let Some(first) = steps.first() else { return false };
     let mut trip = context.rtt;

@@ -5,7 +5,8 @@ use crate::attribute::woken::{PLATEAU, clocked, is_cut, written};
 use crate::step::Step;
 use tcpwhy_base::{Nanos, Source};
 
-/// A sleeping writer may be woken so much later than it asked for, one time and not the next (`PR_SET_TIMERSLACK`, prctl(2)).
+/// A sleeping writer may be woken so much later than it asked for, one time and not the next
+/// (`PR_SET_TIMERSLACK`, prctl(2)).
 const TIMER_SLACK: Nanos = Nanos::micros(50);
 
 /// How far apart its writes were at first.
@@ -20,7 +21,8 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Two or more waits within the first round trip of the message, when no ACK of it could have come, all alike (rule 92).
+    /// Two or more waits within the first round trip of the message, when no ACK of it could have come, all
+    /// alike (rule 92).
     fn at_first(context: &Context, steps: &[Step]) -> Option<Clock> {
         let begin = steps.iter().find(|s| !s.is_turn())?.start;
         let first = || steps.iter().filter(|s| own(s) && written(s) && s.end < begin + context.rtt);
@@ -36,17 +38,19 @@ impl Clock {
         (usual > context.tick.times(16) && first().all(|s| clock.is_of(s))).then_some(clock)
     }
 
-    /// Writes go on as far apart as at first, when no ACK could have come yet. A limit that they had reached would hold one of them in each round trip
-    /// until the ACK of the first of that trip came, and let the others go as they came before: of its waits one is longer, unless the trip
-    /// is a multiple of the others (rule 92).
+    /// Writes go on as far apart as at first, when no ACK could have come yet. A limit that they had reached
+    /// would hold one of them in each round trip until the ACK of the first of that trip came, and let the
+    /// others go as they came before: of its waits one is longer, unless the trip is a multiple of the others
+    /// (rule 92).
     pub(super) fn goes_on(context: &Context, steps: &[Step]) -> bool {
         Clock::at_first(context, steps)
             .is_some_and(|clock| clock.keeps(steps.iter()) || clock.is_not_slowed(context, steps))
             || keeps_its_rate(context, steps)
     }
 
-    /// As many bytes go on to leave in as long a time, to a sixteenth, once what the initial window held at first has left: whatever ACKs came by, no limit
-    /// was reached again, for that takes some of the time. Three round trips let a window grow eightfold (RFC 5681, 3.1).
+    /// As many bytes go on to leave in as long a time, to a sixteenth, once what the initial window held at
+    /// first has left: whatever ACKs came by, no limit was reached again, for that takes some of the time.
+    /// Three round trips let a window grow eightfold (RFC 5681, 3.1).
     fn is_not_slowed(&self, context: &Context, steps: &[Step]) -> bool {
         let from = self.begin + context.rtt.times(3);
         let later = || steps.iter().filter(|s| s.start >= from && !s.is_turn());
@@ -79,8 +83,9 @@ impl Clock {
     }
 }
 
-/// A writer that a buffer holds fills it at once, for it was empty when the message began. One whose first round trip brought no more than each later one, to a
-/// quarter, and not at once, though no ACK could have come and no window was full, sets that rate itself, however late its host let it write (rule 124).
+/// A writer that a buffer holds fills it at once, for it was empty when the message began. One whose first
+/// round trip brought no more than each later one, to a quarter, and not at once, though no ACK could have
+/// come and no window was full, sets that rate itself, however late its host let it write (rule 124).
 fn keeps_its_rate(context: &Context, steps: &[Step]) -> bool {
     let Some(begin) = steps.iter().find(|s| !s.is_turn()).map(|s| s.start) else { return false };
     let first = || steps.iter().filter(|s| !s.is_turn() && s.end < begin + context.rtt);

@@ -18,8 +18,8 @@ pub(crate) struct Context {
     pub(crate) reaction: Ends<Nanos>,
     /// Shortest time after which each side sends again what was lost, where its stack is known.
     pub(crate) timer: Ends<Option<Nanos>>,
-    /// After twice this its sender would have sent again what is unacknowledged, whatever its stack: RFC 6298's timeout is a
-    /// second or a round trip and four times its variance.
+    /// After twice this its sender would have sent again what is unacknowledged, whatever its stack: RFC
+    /// 6298's timeout is a second or a round trip and four times its variance.
     pub(crate) timeout: Ends<Nanos>,
     /// Where the tap is, seen from each side.
     pub(crate) tap: Ends<Tap>,
@@ -51,8 +51,8 @@ pub(crate) struct Context {
     pub(crate) slow_answers: bool,
     /// The shortest wait for an answer of the server.
     pub(crate) soonest_answer: Option<Nanos>,
-    /// The shortest time after which each side sends again what was lost, and that time where the numbers of its packets would not tell of
-    /// a loss before the tap.
+    /// The shortest time after which each side sends again what was lost, and that time where the numbers of
+    /// its packets would not tell of a loss before the tap.
     pub(crate) shortest_timer: Ends<Nanos>,
     pub(crate) hidden_timer: Ends<Option<Nanos>>,
     /// How many of its segments in a row, each alone in flight, each side has sent again (rule 75).

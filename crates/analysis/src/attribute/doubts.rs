@@ -47,7 +47,8 @@ pub(super) fn against(context: &Context, step: &Step, rule: Rule) -> Option<Evid
     }
 }
 
-/// The partial end of a write, which a stack that is not known for Minshall's rule may hold for all before it (rule 54).
+/// The partial end of a write, which a stack that is not known for Minshall's rule may hold for all before it
+/// (rule 54).
 fn is_partial_end(context: &Context, step: &Step) -> bool {
     let partial = !step.len.is_multiple_of(context.mss[step.sender]);
     !step.pushed && partial && context.timer[step.sender].is_none()
@@ -77,8 +78,8 @@ fn has_few_segments(context: &Context, step: &Step) -> bool {
     few && !context.near(step.sender)
 }
 
-/// What opens a window is on its way for a round trip, beside a sender whose link has no known rate: what comes later by most of another
-/// waited in a queue of its own, for a reader or for a delayed ACK.
+/// What opens a window is on its way for a round trip, beside a sender whose link has no known rate: what
+/// comes later by most of another waited in a queue of its own, for a reader or for a delayed ACK.
 fn is_late_window(context: &Context, step: &Step) -> bool {
     let each = Nanos(step.duration().0 / i64::from(step.releases.max(1)));
     let late = context.rtt.part(4).times(7) + WAKE_UP;
@@ -109,7 +110,8 @@ fn against_probe(context: &Context, step: &Step) -> Option<Evidence> {
     seen.into_iter().flatten().reduce(Evidence::or_stronger)
 }
 
-/// Seen from afar, what was lost before the tap does not show: its sender's silence is as long as a timer at least (rule 35).
+/// Seen from afar, what was lost before the tap does not show: its sender's silence is as long as a timer at
+/// least (rule 35).
 fn against_pause(context: &Context, step: &Step) -> Option<Evidence> {
     let timer = context.hidden_timer[step.sender].filter(|_| !context.near(step.sender));
     if timer.is_none_or(|timer| !is_as_late_as_a_timer(step.duration(), timer)) {
@@ -118,8 +120,8 @@ fn against_pause(context: &Context, step: &Step) -> Option<Evidence> {
     Some(if step.pushed { Evidence::SilentAsATimer } else { Evidence::SilentWithinAWrite })
 }
 
-/// Less than a round trip between packets of whole segments, whose PSH need not end a write: as long as nothing tells who set them apart, their sender may
-/// have (rule 87).
+/// Less than a round trip between packets of whole segments, whose PSH need not end a write: as long as
+/// nothing tells who set them apart, their sender may have (rule 87).
 fn may_be_paced(context: &Context, step: &Step) -> bool {
     let each = Nanos(step.duration().0 / i64::from(step.releases.max(1)));
     let whole = step.may_go_on && step.pushed && step.pause().is_some_and(|p| p.full);

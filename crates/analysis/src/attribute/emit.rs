@@ -133,7 +133,8 @@ impl<'a> Emit<'a> {
         } else if context.per_byte[d].is_some()
             && time > apart.times(i64::from(bytes / context.mss[d]).max(1))
         {
-            // It was on its way, but the link carries it in less: something else was in the queue, or its rate changes (rule 72).
+            // It was on its way, but the link carries it in less: something else was in the queue, or its
+            // rate changes (rule 72).
             self.carried(context, d, granted, bytes);
             let facts = Facts::Wait { wait: time, outstanding: bytes, empty: Nanos::ZERO };
             self.span(Rule::AlmostSaturated, Cause::Unexplained, None, time - granted, facts);
@@ -144,7 +145,8 @@ impl<'a> Emit<'a> {
         }
     }
 
-    /// It had left before: at its pace the link carries less than it did, for others share it or it is slower now; else the path held it up.
+    /// It had left before: at its pace the link carries less than it did, for others share it or it is slower
+    /// now; else the path held it up.
     pub(super) fn on_its_way(&mut self, context: &Context, (under_way, even): (Nanos, bool), time: Nanos) {
         if even {
             let facts = Facts::Bytes { bytes: self.step.bytes, bps: None };

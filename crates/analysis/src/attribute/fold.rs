@@ -50,8 +50,9 @@ fn tell_longest(kept: &mut Span, next: &Span) {
     }
 }
 
-/// What passed in `next` passed in `kept` as well, which has its time already. The link was busy all of that time, so it gave no more than passed:
-/// less than the rate that is known of one of them, where it became slower meanwhile.
+/// What passed in `next` passed in `kept` as well, which has its time already. The link was busy all of that
+/// time, so it gave no more than passed: less than the rate that is known of one of them, where it became
+/// slower meanwhile.
 #[inline]
 fn add_bytes(kept: &mut Span, next: &Span) {
     let time = kept.duration();
@@ -107,7 +108,8 @@ mod tests {
     use crate::result::Frames;
     use tcpwhy_base::{Nanos, Source};
 
-    /// What is folded says the bytes of all of it, and the rate, which is that of what passed where the link became slower.
+    /// What is folded says the bytes of all of it, and the rate, which is that of what passed where the link
+    /// became slower.
     #[test]
     fn folded_bytes_are_those_of_all() {
         let passed = |at: i64, bytes: u32| Span {

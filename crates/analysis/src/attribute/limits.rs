@@ -28,9 +28,9 @@ fn rounds_in(step: &Step, rtt: Nanos) -> u32 {
 
 /// For each ACK-clocked step, what its flights say: growing, or on a plateau (rule 19).
 ///
-/// A loss-free flow in slow start grows every round trip (RFC 5681, 3.1), one in congestion avoidance by about half
-/// a segment at least (RFC 9438, 4.3); one whose flight stays the same has another limit. Gives whether a window was full, or a pace shows, of which the
-/// caller asks more (rule 108).
+/// A loss-free flow in slow start grows every round trip (RFC 5681, 3.1), one in congestion avoidance by
+/// about half a segment at least (RFC 9438, 4.3); one whose flight stays the same has another limit. Gives
+/// whether a window was full, or a pace shows, of which the caller asks more (rule 108).
 pub(super) fn flight_limits(
     context: &Context,
     steps: &[Step],
@@ -78,7 +78,8 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
     let opening = steps.get(k).filter(whole).map(|_| k);
     let mut most = carry.peak;
     growth(context, steps, limits, carry, mss, initial);
-    // Behind what came at the pace of a link that was busy nothing grows any more (rule 96): it is on a plateau, whose cause is asked below.
+    // Behind what came at the pace of a link that was busy nothing grows any more (rule 96): it is on a
+    // plateau, whose cause is asked below.
     if let Some(from) = steps.iter().position(at_its_pace)
         && saturated(context, steps, sender)
     {
@@ -133,7 +134,8 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
             // More had flown, so the window was larger (rule 80).
             let next = steps[k + 1..].iter().find(|s| clocked(s)).map_or(0, flight_of);
             let more = flight_of(step) + mss / 2 < most && next < flight_of(step) + mss / 2;
-            // With this segment no more is in flight than was at any time before: whole segments, for Linux counts those.
+            // With this segment no more is in flight than was at any time before: whole segments, for Linux
+            // counts those.
             let flown = step.acked().map_or(0, |a| a.flown);
             let fits = flight_of(step).saturating_add(step.len).div_ceil(mss) <= flown.div_ceil(mss);
             // Other stacks than Linux hold the partial end of a write for all before it.
@@ -143,7 +145,8 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
             } else if fits && step.pushed && woken && emptied(context, step) {
                 *limit = Cause::SendBuffer;
             } else if fits && step.pushed {
-                // A writer that waits for room is woken when a third of the buffer is free: with less in flight it was none (rule 79).
+                // A writer that waits for room is woken when a third of the buffer is free: with less in
+                // flight it was none (rule 79).
                 *limit = if is_low(step, flown, mss) { Cause::SenderPause } else { Cause::Unexplained };
             }
         }
@@ -204,8 +207,9 @@ fn is_roomy(steps: &[Step]) -> bool {
     time(&mut steps.iter().filter(roomy)).times(2) > time(&mut steps.iter().filter(known))
 }
 
-/// With less than two thirds of the usual in flight a third of a buffer is free: its writer had been woken before (`sk_stream_write_space`, rule 79). What is written by
-/// whole segments of the queue goes beyond its buffer by several of them at times (rule 123).
+/// With less than two thirds of the usual in flight a third of a buffer is free: its writer had been woken
+/// before (`sk_stream_write_space`, rule 79). What is written by whole segments of the queue goes beyond its
+/// buffer by several of them at times (rule 123).
 fn is_low(step: &Step, usual: u32, mss: u32) -> bool {
     let flight = flight_of(step).saturating_add(mss);
     let held = if flight >= LARGEST { usual.saturating_sub(OVERSHOOT) } else { usual };
@@ -224,9 +228,10 @@ fn has_its_clock(steps: &[Step]) -> bool {
     steps.iter().filter(|s| written(s)).count() > steps.iter().filter(|s| clocked(s)).count()
 }
 
-/// A writer that waits for room is woken by ACKs, each time (`sk_stream_write_space`), with the same in flight. Where it mostly came a while after
-/// its ACK, or where none ended a quarter of its waits, it wrote by a clock of its own; where few waits are alike and some ended
-/// without an ACK, or so few are there at all, nothing tells (rule 79).
+/// A writer that waits for room is woken by ACKs, each time (`sk_stream_write_space`), with the same in
+/// flight. Where it mostly came a while after its ACK, or where none ended a quarter of its waits, it wrote
+/// by a clock of its own; where few waits are alike and some ended without an ACK, or so few are there at
+/// all, nothing tells (rule 79).
 fn by_its_writer(steps: &[Step], mss: u32, shows: bool) -> Cause {
     let most = peak(steps).unwrap_or(0);
     let time = |f: &dyn Fn(&Step) -> bool| {
@@ -250,8 +255,9 @@ fn by_its_writer(steps: &[Step], mss: u32, shows: bool) -> Cause {
     }
 }
 
-/// Seen from afar, of a run that goes on, never more than one usual segment was in flight: no buffer is as small (`SOCK_MIN_SNDBUF` holds
-/// two) and no congestion window stays so, but a queue before the tap hides what is in it (rule 73).
+/// Seen from afar, of a run that goes on, never more than one usual segment was in flight: no buffer is as
+/// small (`SOCK_MIN_SNDBUF` holds two) and no congestion window stays so, but a queue before the tap hides
+/// what is in it (rule 73).
 fn one_segment(context: &Context, steps: &[Step], sender: End, mss: u32) -> bool {
     const USUAL: u32 = 1_460;
     let goes_on = |s: &Step| !clocked(s) || !s.pushed;
@@ -299,8 +305,9 @@ impl Windows {
     }
 }
 
-/// After ACKs that released nothing, a writer that was waiting fills the window again at once (rule 20). A congestion window
-/// that a loss made smaller lets as much fly as when it released the first segment, and grows from there.
+/// After ACKs that released nothing, a writer that was waiting fills the window again at once (rule 20). A
+/// congestion window that a loss made smaller lets as much fly as when it released the first segment, and
+/// grows from there.
 fn room_unused(steps: &[Step], limits: &mut [Cause], mss: u32) {
     let alike = woken_alike(steps, mss);
     for (k, limit) in limits.iter_mut().enumerate() {
@@ -321,9 +328,11 @@ fn room_unused(steps: &[Step], limits: &mut [Cause], mss: u32) {
     }
 }
 
-/// A kernel wakes a writer when as much is left as each time, however much it had let it write beyond its buffer (what the last segment of the queue has room for
-/// is not counted: `tcp_sendmsg_locked`), and so however long that took. A clock that comes in two thirds of the time finds more left. So it is where in three quarters
-/// of eight waits or more as much was left, to within what one ACK takes (two segments, RFC 5681, 4.2), and no more in three that were so much shorter (rule 20).
+/// A kernel wakes a writer when as much is left as each time, however much it had let it write beyond its
+/// buffer (what the last segment of the queue has room for is not counted: `tcp_sendmsg_locked`), and so
+/// however long that took. A clock that comes in two thirds of the time finds more left. So it is where in
+/// three quarters of eight waits or more as much was left, to within what one ACK takes (two segments, RFC
+/// 5681, 4.2), and no more in three that were so much shorter (rule 20).
 fn woken_alike(steps: &[Step], mss: u32) -> bool {
     let drained =
         || steps.iter().filter_map(|s| Some((s.acked().filter(|a| a.drained)?.flight, s.duration())));
@@ -340,8 +349,8 @@ fn woken_alike(steps: &[Step], mss: u32) -> bool {
         && short.all(|wait| wait.0 <= usual)
 }
 
-/// The scale of the window is not known (rule 22): what the largest flight leaves free of the smallest window that it can
-/// have been, and that window, bytes.
+/// The scale of the window is not known (rule 22): what the largest flight leaves free of the smallest window
+/// that it can have been, and that window, bytes.
 fn spare_window(context: &Context, steps: &[Step], sender: End) -> Option<(u32, u32)> {
     let (raw, low, high) = context.unscaled_window[sender]?;
     let peak = peak(steps)?;
@@ -390,9 +399,10 @@ fn growth(
         let next = flights.peek().map_or(flight, |next| flight_of(next.1));
         let flight = flight.min(next);
         let before = std::mem::replace(&mut before, flight_of(step));
-        // Flights that grow again from half of what they were do not stay the same, nor what becomes more from one to the next: with one ACK
-        // for each flight a window grows by a segment (RFC 5681, 3.1).
-        // Nor does a window more than double (a segment for each that was acknowledged): what comes back at once to what it was had not grown.
+        // Flights that grow again from half of what they were do not stay the same, nor what becomes more
+        // from one to the next: with one ACK for each flight a window grows by a segment (RFC 5681, 3.1). Nor
+        // does a window more than double (a segment for each that was acknowledged): what comes back at once
+        // to what it was had not grown.
         let doubles = next <= flight.saturating_mul(2).saturating_add(mss);
         let again = flight <= carry.peak / 2 && next >= flight + flight / 8 + mss / 2 && doubles
             || flight >= carry.peak.max(before) + mss / 2 && next >= flight + mss / 2;
@@ -418,8 +428,8 @@ fn first_clocked(steps: &[Step]) -> usize {
     steps.iter().position(clocked).unwrap_or(0)
 }
 
-/// Waits of this message, seen from afar, are the writer's: each found nothing in flight, for longer than the sender's reaction accounts for, and the
-/// write before had ended (rule 69).
+/// Waits of this message, seen from afar, are the writer's: each found nothing in flight, for longer than the
+/// sender's reaction accounts for, and the write before had ended (rule 69).
 fn late_writer(context: &Context, steps: &[Step], sender: End) -> bool {
     let own = context.reaction[sender];
     let slack = own.part(32).max(Nanos::micros(200)) + context.tick;
@@ -431,9 +441,10 @@ fn late_writer(context: &Context, steps: &[Step], sender: End) -> bool {
     !context.near(sender) && waits().count() >= PLATEAU as usize && waits().all(late)
 }
 
-/// What ACKs let go comes as unevenly as they do, and as what it leaves later than they came: each wait holds the difference of two such. Six or more
-/// waits that differ half as much in length as in their distance from the ACK were their writer's (rule 66); behind a segment that is not pushed more
-/// had been written (rule 69), and what came so evenly was spaced by the link.
+/// What ACKs let go comes as unevenly as they do, and as what it leaves later than they came: each wait holds
+/// the difference of two such. Six or more waits that differ half as much in length as in their distance from
+/// the ACK were their writer's (rule 66); behind a segment that is not pushed more had been written (rule
+/// 69), and what came so evenly was spaced by the link.
 fn goes_by_the_segment(steps: &[Step]) -> bool {
     let own = |s: &&Step| s.releases == 1 && s.source == Source::Inferred;
     let each = || steps.iter().filter(own).filter(|s| s.acked().is_some_and(|a| a.room.is_some()));

@@ -24,7 +24,8 @@ pub(super) fn link_time(context: &Context, step: &Step, d: End, carry: &mut Carr
         return duration;
     }
     if step.is_turn() {
-        // What ends a turn goes to the link then, and the wait after it finds that there: a whole flight, where segments are joined.
+        // What ends a turn goes to the link then, and the wait after it finds that there: a whole flight,
+        // where segments are joined.
         let per_byte = context.per_byte[d.peer()].unwrap_or(0.0);
         carry.backlog[d.peer()] = (f64::from(step.bytes) * per_byte) as i64;
     }
@@ -67,7 +68,8 @@ fn free_time(context: &Context, step: &Step, d: End) -> Nanos {
     }
 }
 
-/// Near the sender what was queued crosses while the step waits (rule 3); then its own run, as far as that kept the link busy.
+/// Near the sender what was queued crosses while the step waits (rule 3); then its own run, as far as that
+/// kept the link busy.
 fn near_sender(step: &Step, d: End, carry: &mut Carry, run: Nanos, free: Nanos, own: f64) -> Nanos {
     let n = f64::from(step.releases.max(1));
     // All but the last release's bytes had time to cross within the step.
@@ -101,8 +103,8 @@ pub(super) fn saturated(context: &Context, steps: &[Step], sender: End) -> bool 
     busy >= time * 0.875
 }
 
-/// Seen from afar: the time that a byte took in what came one behind the other, where that is most of the bytes behind those that ACKs let go
-/// (rule 72).
+/// Seen from afar: the time that a byte took in what came one behind the other, where that is most of the
+/// bytes behind those that ACKs let go (rule 72).
 fn spread(context: &Context, steps: &[Step], sender: End) -> Option<f64> {
     if context.near(sender) {
         return None;
@@ -112,7 +114,8 @@ fn spread(context: &Context, steps: &[Step], sender: End) -> Option<f64> {
     (bytes >= 4 * i64::from(context.mss[sender])).then(|| time as f64 / bytes as f64)
 }
 
-/// A round trip is longer than the shortest by so much where something stands in a queue (rule 38): below that hosts may have been late.
+/// A round trip is longer than the shortest by so much where something stands in a queue (rule 38): below
+/// that hosts may have been late.
 pub(super) fn least_queue(context: &Context) -> Nanos {
     least_beyond(context.rtt, context.tick)
 }
@@ -122,8 +125,9 @@ pub(crate) fn least_beyond(rtt: Nanos, tick: Nanos) -> Nanos {
     rtt.part(2) + Nanos::millis(5) + tick.times(2)
 }
 
-/// A round trip swollen beyond the base one: a queue on the path (rule 38). If this flow is large enough to fill the path
-/// it is its own, and its time is the link's; else others fill it. Gives how much of `rest` that is.
+/// A round trip swollen beyond the base one: a queue on the path (rule 38). If this flow is large enough to
+/// fill the path it is its own, and its time is the link's; else others fill it. Gives how much of `rest`
+/// that is.
 pub(super) fn queue(context: &Context, step: &Step, acked: &Acked, rest: Nanos, out: &mut Emit<'_>) -> Nanos {
     let sender = step.sender;
     let swollen = acked.rtt.filter(|&rtt| rtt > context.rtt + least_queue(context));

@@ -12,7 +12,8 @@ use tcpwhy_base::{Cause, End, Nanos, Side};
 /// No timer of a retransmission is shorter (`TCP_RTO_MIN`, RFC 6298, 2.4), less 10 ms of jitter.
 const SHORTEST_TIMER: Nanos = Nanos::millis(190);
 
-/// Packets that never passed the tap, as the numbers of their sender's packets tell, and the timers that sent them again.
+/// Packets that never passed the tap, as the numbers of their sender's packets tell, and the timers that sent
+/// them again.
 pub(super) fn missing(context: &Context, packets: u32, time: Nanos, otherwise: Cause, out: &mut Emit<'_>) {
     // One lost copy: a probe comes first, if it can be as late; more of them: its timeouts.
     let (rule, cause) = if packets == 1 && (!context.measured || time <= latest_probe(context.rtt)) {

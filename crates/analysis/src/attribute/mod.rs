@@ -119,8 +119,9 @@ fn forget_what_was_pushed(context: &Context, steps: &mut [Step]) {
     }
 }
 
-/// What its sender builds stands in a queue of its host, so that a segment that no ACK let go, behind whole ones, and that may have been built
-/// before the one before it passed, stood there as well: a tick of the stamps is too coarse to tell, or nothing was known yet (rule 95).
+/// What its sender builds stands in a queue of its host, so that a segment that no ACK let go, behind whole
+/// ones, and that may have been built before the one before it passed, stood there as well: a tick of the
+/// stamps is too coarse to tell, or nothing was known yet (rule 95).
 fn give_waits_to_the_queue(context: &Context, steps: &mut [Step]) {
     if !End::BOTH.iter().any(|&end| context.stands[end]) {
         return;
@@ -133,8 +134,8 @@ fn give_waits_to_the_queue(context: &Context, steps: &mut [Step]) {
     }
 }
 
-/// The capture's clock turned out to be coarse after they were judged: waits of up to two ticks are none (rule 50); of one tick while
-/// too few packets have passed to be sure of the clock.
+/// The capture's clock turned out to be coarse after they were judged: waits of up to two ticks are none
+/// (rule 50); of one tick while too few packets have passed to be sure of the clock.
 fn forget_waits_below_the_tick(context: &Context, steps: &mut [Step]) {
     if context.may_tick == Nanos::ZERO {
         return;
@@ -170,8 +171,9 @@ fn give_free_waits_to_the_writer(context: &Context, steps: &mut [Step]) {
     }
 }
 
-/// Who has shown the classic rule of Nagle had it before: the tail of a write that left with the ACK of all before it was held, though that was
-/// the first flight, after which a congestion window grows as well (rule 54).
+/// Who has shown the classic rule of Nagle had it before: the tail of a write that left with the ACK of all
+/// before it was held, though that was the first flight, after which a congestion window grows as well (rule
+/// 54).
 fn give_tails_to_nagle(context: &Context, steps: &mut [Step]) {
     for step in steps.iter_mut().filter(|s| s.source == Source::Inferred && context.classic[s.sender]) {
         let Some(&Acked { flight, delay, late_us, .. }) = step.acked().filter(|a| a.tail) else { continue };
@@ -181,9 +183,10 @@ fn give_tails_to_nagle(context: &Context, steps: &mut [Step]) {
     }
 }
 
-/// A hold by Nagle that ended before the application wrote again delayed nothing: a write that is held returns at
-/// once, so that the next one comes when it would have come anyway. The critical path goes through the writer, and so it does for
-/// the holds before that one: nothing but its own time stood between its writes.
+/// A hold by Nagle that ended before the application wrote again delayed nothing: a write that is held
+/// returns at once, so that the next one comes when it would have come anyway. The critical path goes through
+/// the writer, and so it does for the holds before that one: nothing but its own time stood between its
+/// writes.
 fn give_hidden_holds_to_the_writer(context: &Context, steps: &mut [Step], limits: &[Cause]) {
     // The writer that the next wait was for, and how long it was.
     let mut next: Option<(End, Nanos)> = None;
@@ -215,9 +218,11 @@ fn give_hidden_holds_to_the_writer(context: &Context, steps: &mut [Step], limits
     }
 }
 
-/// What is held grows with what is written meanwhile, and what leaves partial empties the queue. A writer whom no hold stops and whose clock is a
-/// little faster than the ACKs writes twice in one of n holds unless it is faster by less than 1 in n + 1; one that is a little slower writes by
-/// chance within `late` after each ACK, once in hold / late. Where the second is the likelier, holds of one size were its own clock (rule 81).
+/// What is held grows with what is written meanwhile, and what leaves partial empties the queue. A writer
+/// whom no hold stops and whose clock is a little faster than the ACKs writes twice in one of n holds unless
+/// it is faster by less than 1 in n + 1; one that is a little slower writes by chance within `late` after
+/// each ACK, once in hold / late. Where the second is the likelier, holds of one size were its own clock
+/// (rule 81).
 fn give_equal_holds_to_the_writer(context: &Context, steps: &mut [Step]) {
     let mut start = 0;
     while start < steps.len() {
@@ -265,8 +270,9 @@ fn is_hold(step: &Step) -> bool {
     matches!(step.wait, Wait::Nagle { delayed: false, .. })
 }
 
-/// What is held partial grows with what is written behind it. Where full segments follow at once, they had not been written when
-/// the ACK came: the writer had waited for it as well, for room in the buffer (rule 56).
+/// What is held partial grows with what is written behind it. Where full segments follow at once, they had
+/// not been written when the ACK came: the writer had waited for it as well, for room in the buffer (rule
+/// 56).
 fn give_filled_holds_to_the_limit(context: &Context, steps: &mut [Step]) {
     for i in 0..steps.len() {
         let Wait::Nagle { flight, .. } = steps[i].wait else { continue };
@@ -282,8 +288,8 @@ fn give_filled_holds_to_the_limit(context: &Context, steps: &mut [Step]) {
     }
 }
 
-/// Three flights of the message before were of the same size, and their waits no holds: what limited those limits this one as well
-/// (rule 19).
+/// Three flights of the message before were of the same size, and their waits no holds: what limited those
+/// limits this one as well (rule 19).
 fn is_as_before(before: &[Step], step: &Step, flight: u32, mss: u32) -> bool {
     let same = |s: &&Step| s.acked().is_some_and(|a| a.flight.abs_diff(flight) < mss);
     let waits =
@@ -291,8 +297,9 @@ fn is_as_before(before: &[Step], step: &Step, flight: u32, mss: u32) -> bool {
     waits.take(woken::PLATEAU as usize).filter(same).count() == woken::PLATEAU as usize
 }
 
-/// What the first of these steps waited for, if that was a probe of the tail with new data (RFC 8985, 7.3), one full segment, in the middle of a wait for
-/// an ACK that was late but lost nothing: the rest of that wait.
+/// What the first of these steps waited for, if that was a probe of the tail with new data (RFC 8985, 7.3),
+/// one full segment, in the middle of a wait for an ACK that was late but lost nothing: the rest of that
+/// wait.
 fn interrupted(context: &Context, steps: &[Step], outstanding: u32) -> Option<Wait> {
     let [probe, next, ..] = steps else { return None };
     let mss = context.mss[probe.sender];

@@ -17,8 +17,9 @@ pub(super) struct Pace {
     whole: bool,
 }
 
-/// A full segment that left in the middle of a run, with data in flight and no ACK; behind the end of a write it would have been its
-/// writer that spaced them (rule 69). `whole`: PSH on a packet of several segments ends none.
+/// A full segment that left in the middle of a run, with data in flight and no ACK; behind the end of a write
+/// it would have been its writer that spaced them (rule 69). `whole`: PSH on a packet of several segments
+/// ends none.
 fn spaced(context: &Context, step: &Step, whole: bool) -> bool {
     // Seen from afar all that came is soon acknowledged; its sender does not know that yet.
     let known = context.paced[step.sender] && step.empty <= context.reaction[step.sender];
@@ -26,7 +27,8 @@ fn spaced(context: &Context, step: &Step, whole: bool) -> bool {
     goes_on && step.pause().is_some_and(|p| p.full && (p.outstanding > 0 || known))
 }
 
-/// The sender spaces its segments by a timer, so far apart: many such waits, and more of them than others, or it is known for that (rule 87).
+/// The sender spaces its segments by a timer, so far apart: many such waits, and more of them than others, or
+/// it is known for that (rule 87).
 pub(super) fn pace(context: &Context, steps: &[Step], sender: End) -> Option<Pace> {
     let known = context.paced[sender];
     let whole = !known && context.near(sender) && are_whole(steps) && !saturated(context, steps, sender);
@@ -43,7 +45,8 @@ pub(super) fn pace(context: &Context, steps: &[Step], sender: End) -> Option<Pac
     shown.then(|| Pace { each: Nanos(time / i64::from(paced)), whole })
 }
 
-/// Each wait that no ACK ended let go a packet of as many whole segments: of a writer's pieces the last is partial, or what is held of it makes a later one larger.
+/// Each wait that no ACK ended let go a packet of as many whole segments: of a writer's pieces the last is
+/// partial, or what is held of it makes a later one larger.
 fn are_whole(steps: &[Step]) -> bool {
     let waits = || steps.iter().filter(|s| written(s));
     let whole = |s: &Step| s.may_go_on && s.pause().is_some_and(|p| p.full) && s.source == Source::Inferred;
@@ -52,8 +55,9 @@ fn are_whole(steps: &[Step]) -> bool {
     waits().map(|s| s.releases).sum::<u32>() >= WHOLE && waits().all(|s| whole(s) && alike(s))
 }
 
-/// What is paced takes its time by the byte: of what left before it (`tcp_update_skb_after_send`), or where a link spaced it of its own. Where more
-/// made waits longer by less than half as much, a writer's clock went on, whose held tails leave as soon as they are full (rule 83).
+/// What is paced takes its time by the byte: of what left before it (`tcp_update_skb_after_send`), or where a
+/// link spaced it of its own. Where more made waits longer by less than half as much, a writer's clock went
+/// on, whose held tails leave as soon as they are full (rule 83).
 fn goes_by_the_writer(steps: &[Step], is_wait: impl Fn(&Step) -> bool) -> bool {
     let left = together(steps);
     let each = |n: f64, step: &Step| n / f64::from(step.releases.max(1));
@@ -88,8 +92,9 @@ pub(super) fn is_paced(context: &Context, step: &Step, pace: Pace) -> bool {
     spaced(context, step, pace.whole) || goes_on && clocked(step) && step.loss.is_none() && usual
 }
 
-/// Beside such a sender ACKs pass whose coming lets nothing go, as near to its segments as chance has it. What a full buffer has let go since then is a third of
-/// what was in flight at least, for its writer is not woken for less (`sk_stream_write_space`): less than that in most of the time was none of it (rule 113).
+/// Beside such a sender ACKs pass whose coming lets nothing go, as near to its segments as chance has it.
+/// What a full buffer has let go since then is a third of what was in flight at least, for its writer is not
+/// woken for less (`sk_stream_write_space`): less than that in most of the time was none of it (rule 113).
 pub(super) fn goes_by_little(context: &Context, steps: &[Step], sender: End) -> Option<Cause> {
     if !context.paced[sender] {
         return None;
@@ -105,16 +110,17 @@ pub(super) fn goes_by_little(context: &Context, steps: &[Step], sender: End) -> 
     (little.times(2) > all).then(|| not_held(context, steps, sender))
 }
 
-/// What left at the end of a wait, and behind it in a quarter of its time at most from one to the next: who had room for it writes it piece by piece.
+/// What left at the end of a wait, and behind it in a quarter of its time at most from one to the next: who
+/// had room for it writes it piece by piece.
 fn let_go(wait: &Step, later: &[Step]) -> u64 {
     const MOST: usize = 64;
     let soon = later.iter().take(MOST).take_while(|s| s.duration().times(4) < wait.duration());
     soon.fold(u64::from(wait.bytes), |sum, s| sum + u64::from(s.bytes))
 }
 
-/// Beside the sender what an ACK lets go leaves at once (`tcp_ack` sends in its softirq), or when its writer has woken up. Where no wait
-/// of a message ended so soon after its ACK, and an ACK would be as near to most segments, they came by chance: a pace if writes went on, else
-/// the writer (rule 69).
+/// Beside the sender what an ACK lets go leaves at once (`tcp_ack` sends in its softirq), or when its writer
+/// has woken up. Where no wait of a message ended so soon after its ACK, and an ACK would be as near to most
+/// segments, they came by chance: a pace if writes went on, else the writer (rule 69).
 pub(super) fn apart(context: &Context, steps: &[Step], sender: End) -> Option<Cause> {
     let waits = || steps.iter().filter(|s| clocked(s));
     let late = |s: &Step| {
@@ -128,8 +134,8 @@ pub(super) fn apart(context: &Context, steps: &[Step], sender: End) -> Option<Ca
     Some(not_held(context, steps, sender))
 }
 
-/// No limit held what left, though ACKs passed as if: it was written as it left, where writes ended, or spaced, if all were packets of as many whole segments; else
-/// nobody can tell.
+/// No limit held what left, though ACKs passed as if: it was written as it left, where writes ended, or
+/// spaced, if all were packets of as many whole segments; else nobody can tell.
 fn not_held(context: &Context, steps: &[Step], sender: End) -> Cause {
     let all = clocked_time(steps, |_| true);
     let mss = context.mss[sender];
@@ -178,7 +184,8 @@ mod tests {
         Step { bytes, len: 1_448, pushed: false, may_go_on: true, ..plain }
     }
 
-    /// A pair of segments is as much, be the second in a step of its own, as behind a pause, or in that of the first, as behind an ACK.
+    /// A pair of segments is as much, be the second in a step of its own, as behind a pause, or in that of
+    /// the first, as behind an ACK.
     #[test]
     fn what_follows_at_once_left_together() {
         let pause = Wait::Pause(Pause { full: true, ..Pause::default() });
@@ -194,7 +201,8 @@ mod tests {
         assert_eq!(bytes, [2_896; 3]);
     }
 
-    /// Who has room for a third of what is in flight writes it piece by piece, each of which leaves in a step of its own.
+    /// Who has room for a third of what is in flight writes it piece by piece, each of which leaves in a step
+    /// of its own.
     #[test]
     fn what_is_written_piece_by_piece_was_let_go_together() {
         let acked = |flight: u32| Wait::Acked(Acked { flight, ..Acked::default() });
@@ -206,8 +214,8 @@ mod tests {
         assert_eq!([let_go(&steps[0], &steps[1..]), let_go(&steps[3], &steps[4..])], [24_576, 1_507]);
     }
 
-    /// Packets of two and of three segments: in the same time by a writer's clock, which Nagle's algorithm makes uneven; by the byte, or less at a faster pace, by
-    /// their sender (`tcp_tso_autosize`).
+    /// Packets of two and of three segments: in the same time by a writer's clock, which Nagle's algorithm
+    /// makes uneven; by the byte, or less at a faster pace, by their sender (`tcp_tso_autosize`).
     #[test]
     fn more_in_the_same_time_was_written() {
         let pause = Wait::Pause(Pause { full: true, outstanding: 14_480, ..Pause::default() });

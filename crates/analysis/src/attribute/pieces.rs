@@ -1,5 +1,5 @@
-//! A gap, or an exchange that nothing held up, as its few spans would say it: most of them are only summed, and spans are made of those
-//! alone that are kept.
+//! A gap, or an exchange that nothing held up, as its few spans would say it: most of them are only summed,
+//! and spans are made of those alone that are kept.
 
 use crate::confidence::Sure;
 use crate::facts::Facts;

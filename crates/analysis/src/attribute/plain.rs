@@ -1,5 +1,6 @@
-//! An exchange of one request and one answer that nothing held up: what the rules say of it in closed form. Most exchanges of a
-//! busy server are such, and the spans of most are only summed. The segments of the answer may follow its first one at once.
+//! An exchange of one request and one answer that nothing held up: what the rules say of it in closed form.
+//! Most exchanges of a busy server are such, and the spans of most are only summed. The segments of the
+//! answer may follow its first one at once.
 
 use crate::attribute::doubts::is_as_late_as_a_timer;
 use crate::attribute::emit::HOSTS;
@@ -14,8 +15,8 @@ use crate::step::Step;
 use crate::track::Tracker;
 use tcpwhy_base::{Cause, End, Nanos, Side, Source};
 
-/// The wait for the answer is all there is of it, but for what followed at once, and the answer was not on its way for longer than a
-/// trip, nor may have been lost.
+/// The wait for the answer is all there is of it, but for what followed at once, and the answer was not on
+/// its way for longer than a trip, nor may have been lost.
 fn answer(steps: &[Step]) -> Option<(&Step, Option<&Step>)> {
     let (step, rest) = match steps {
         [step] => (step, None),
@@ -63,7 +64,8 @@ pub(crate) struct Rest {
     frames: [u64; 3],
 }
 
-/// What [`attribute`](super::attribute) makes of the steps of such an exchange where no rate of the link is known; `None`: it is another one.
+/// What [`attribute`](super::attribute) makes of the steps of such an exchange where no rate of the link is
+/// known; `None`: it is another one.
 #[inline]
 pub(crate) fn plain(steps: &[Step], track: &mut Tracker, habits: &Habits) -> Option<PlainExchange> {
     let (step, rest) = answer(steps)?;

@@ -1,4 +1,5 @@
-//! What a window let through, spread over the time until the window was full: its sender's pace cost nothing (rule 108).
+//! What a window let through, spread over the time until the window was full: its sender's pace cost nothing
+//! (rule 108).
 
 use crate::release::Wait;
 use crate::step::Step;
@@ -28,15 +29,17 @@ impl Full {
         Some(Full { sender: step.sender, flight, unread, since: step.start, opened: step.end - step.burst })
     }
 
-    /// What left within a round trip of the ACK that opened the window did not move its edge: the ACK of it came later. Nor did what left in the last round
-    /// before it was full, and waited in its reader's buffer. Before that its reader may have taken all that came.
+    /// What left within a round trip of the ACK that opened the window did not move its edge: the ACK of it
+    /// came later. Nor did what left in the last round before it was full, and waited in its reader's buffer.
+    /// Before that its reader may have taken all that came.
     fn covers(&self, trip: Option<Nanos>, step: &Step) -> bool {
         let within = |from: Nanos, to: Nanos| trip.is_some_and(|trip| to - from <= trip);
         within(step.start, self.opened) || self.unread && within(step.end, self.since)
     }
 }
 
-/// Its sender's pace held it, or may have: whole packets, whose PSH need not end a write (rule 87). Whoever wrote them then would have waited as well.
+/// Its sender's pace held it, or may have: whole packets, whose PSH need not end a write (rule 87). Whoever
+/// wrote them then would have waited as well.
 fn is_paced(step: &Step, limit: Cause) -> bool {
     let Some(pause) = step.pause() else { return limit == Cause::Pacing && step.source == Source::Inferred };
     let whole = pause.full && (step.may_go_on || !step.pushed);
@@ -44,8 +47,9 @@ fn is_paced(step: &Step, limit: Cause) -> bool {
         || step.source == Source::Inferred && (limit == Cause::Pacing || whole)
 }
 
-/// A window that is full before it opens again has let through what it could: what left before that in the same round, at its sender's pace, would have
-/// waited for the same ACK. That goes for what a kernel says of the pace as well. `trip`: the round trip, where it is known.
+/// A window that is full before it opens again has let through what it could: what left before that in the
+/// same round, at its sender's pace, would have waited for the same ACK. That goes for what a kernel says of
+/// the pace as well. `trip`: the round trip, where it is known.
 pub(super) fn give_pace_to_full_windows(trip: Option<Nanos>, steps: &mut [Step], limits: &[Cause]) {
     let mut full: Option<Full> = None;
     for (step, &limit) in steps.iter_mut().zip(limits).rev().filter(|(s, _)| !s.is_burst()) {

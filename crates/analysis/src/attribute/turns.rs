@@ -11,7 +11,8 @@ use crate::release::{Doubt, burst_within};
 use crate::step::Step;
 use tcpwhy_base::{Cause, End, Nanos, Side};
 
-/// The other side's own ACK of the request came so late that it can hardly have had it sooner (rule 51). Gives how long.
+/// The other side's own ACK of the request came so late that it can hardly have had it sooner (rule 51).
+/// Gives how long.
 pub(super) fn late_request(
     context: &Context,
     step: &Step,
@@ -24,8 +25,9 @@ pub(super) fn late_request(
     late
 }
 
-/// The same, where the tap beside the other side has seen how long that took: the rest is the way there and back, and what is
-/// more than a trip waited in a queue, own bytes as far as they can have taken so long (rule 114).
+/// The same, where the tap beside the other side has seen how long that took: the rest is the way there and
+/// back, and what is more than a trip waited in a queue, own bytes as far as they can have taken so long
+/// (rule 114).
 pub(super) fn turn_across(context: &Context, step: &Step, seen: Nanos, rest: Nanos, out: &mut Emit<'_>) {
     let sender = step.sender;
     let think = if seen <= Nanos::micros(50) { Nanos::ZERO } else { seen.min(rest) };
@@ -184,7 +186,8 @@ pub(super) fn turn(
     out.carried(context, sender, crossing, step.bytes);
 }
 
-/// The answer is one of those that a cork may have held: below a segment, and as late as they are (rule 115). How often that was on its kernel's clock.
+/// The answer is one of those that a cork may have held: below a segment, and as late as they are (rule 115).
+/// How often that was on its kernel's clock.
 fn held(context: &Context, step: &Step, late: Nanos) -> Option<u16> {
     let (soonest, latest) = context.late_as_timer;
     let below = step.sender == End::Server && !step.len.is_multiple_of(context.mss[End::Server]);

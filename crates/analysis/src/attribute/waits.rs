@@ -219,7 +219,8 @@ fn by_ack(context: &Context, step: &Step, acked: &Acked, limit: Cause, rest: Nan
     let facts = flight_facts(context, step, acked.flight);
     let below = acked.flight < step.before;
     match step.cwnd {
-        // What had not been written yet waited for its writer, or that for room; a window that a loss left small holds what was (rule 97).
+        // What had not been written yet waited for its writer, or that for room; a window that a loss left
+        // small holds what was (rule 97).
         CwndState::AfterLoss | CwndState::Avoiding if step.drained && step.loss.is_none() => {
             let limit = if limit == Cause::SlowStart { Cause::SenderPause } else { limit };
             by_flights(context, step, acked.flight, limit, rest, out);
@@ -233,8 +234,8 @@ fn by_ack(context: &Context, step: &Step, acked: &Acked, limit: Cause, rest: Nan
         {
             out.span(Rule::IdleRestart, Cause::IdleRestart, me, rest, facts);
         }
-        // Slow start has ended for good: what still grows is in congestion avoidance (RFC 5681, 3.1), and what does not may
-        // be at the top of its curve (RFC 9438, 4.2).
+        // Slow start has ended for good: what still grows is in congestion avoidance (RFC 5681, 3.1), and
+        // what does not may be at the top of its curve (RFC 9438, 4.2).
         CwndState::AfterLoss | CwndState::Avoiding | CwndState::RestartedAfterLoss
             if matches!(limit, Cause::SlowStart | Cause::SendBuffer) =>
         {

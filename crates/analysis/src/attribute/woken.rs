@@ -38,13 +38,14 @@ pub(super) fn is_cut(step: &Step) -> bool {
     matches!(step.cwnd, CwndState::AfterLoss | CwndState::Avoiding)
 }
 
-/// How long after an ACK its sender answers it at the tap that judged the step: none of the way, where that stands beside it.
+/// How long after an ACK its sender answers it at the tap that judged the step: none of the way, where that
+/// stands beside it.
 fn reaction_to(context: &Context, step: &Step) -> Nanos {
     if step.across { Nanos::ZERO } else { context.reaction[step.sender] }
 }
 
-/// All that was in flight had been acknowledged, as its sender saw it: away from it an ACK that passed less than its reaction ago, and a wake-up, had not come
-/// when the segment left (rule 103).
+/// All that was in flight had been acknowledged, as its sender saw it: away from it an ACK that passed less
+/// than its reaction ago, and a wake-up, had not come when the segment left (rule 103).
 pub(super) fn emptied(context: &Context, step: &Step) -> bool {
     let own = reaction_to(context, step);
     let slack = WOKEN + context.tick;
@@ -56,9 +57,10 @@ pub(super) fn emptied(context: &Context, step: &Step) -> bool {
     free && step.empty > Nanos::ZERO && step.empty + slack >= own && step.source == Source::Inferred
 }
 
-/// The ACK of all that was in flight wakes the writer, though a busy host may let it run late. A writer with a clock of its own comes as often
-/// shortly before such an ACK, with data in flight, as shortly after it: six that came as soon as a wake-up takes, and for eight of them no more
-/// than one that came with data in flight, are no chance (1 in 64). So it goes for most waits of the plateau (rule 85).
+/// The ACK of all that was in flight wakes the writer, though a busy host may let it run late. A writer with
+/// a clock of its own comes as often shortly before such an ACK, with data in flight, as shortly after it:
+/// six that came as soon as a wake-up takes, and for eight of them no more than one that came with data in
+/// flight, are no chance (1 in 64). So it goes for most waits of the plateau (rule 85).
 pub(super) fn wakes_the_writer(context: &Context, steps: &[Step], limits: &[Cause]) -> bool {
     let (mut all, mut empty, mut soon, mut before) = (0_u32, 0, 0, 0);
     for (step, _) in steps.iter().zip(limits).filter(|(_, limit)| **limit == Cause::SendBuffer) {

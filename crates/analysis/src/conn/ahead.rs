@@ -1,5 +1,6 @@
-//! Requests that are sent ahead, before the answers to those before them have come (rule 104). An answer says in its ACK what its sender had received
-//! when it left: what that does not cover, it does not answer, and the server had something before it that was sent earlier.
+//! Requests that are sent ahead, before the answers to those before them have come (rule 104). An answer says
+//! in its ACK what its sender had received when it left: what that does not cover, it does not answer, and
+//! the server had something before it that was sent earlier.
 
 use super::Conn;
 use crate::parts::GRANTED_WITHIN_TLS;
@@ -10,9 +11,10 @@ use tcpwhy_base::{End, Nanos, Segment, Seq};
 
 /// So many writes are remembered; who has more on their way is not judged by them.
 const WRITES: usize = 16;
-/// The most of so many answers in a row is how much their reader asks ahead: in a row of four somebody who asks whenever an answer comes shows it, though
-/// answers and requests pass each other now before the tap and now behind it. (Not derived: more of them would remember what a reader that asks less by
-/// now had done before.)
+/// The most of so many answers in a row is how much their reader asks ahead: in a row of four somebody who
+/// asks whenever an answer comes shows it, though answers and requests pass each other now before the tap and
+/// now behind it. (Not derived: more of them would remember what a reader that asks less by now had done
+/// before.)
 const ROW: usize = 4;
 
 /// The end of a write, and when it passed.
@@ -26,13 +28,16 @@ pub(super) struct Ahead {
     count: u32,
     /// Since when all of them are here.
     since: Nanos,
-    /// It has spoken last, and this was acknowledged when it began to: the rest no message of the other end had answered by then.
+    /// It has spoken last, and this was acknowledged when it began to: the rest no message of the other end
+    /// had answered by then.
     speaks: bool,
     heard: Seq,
-    /// The latest of its segments grants a window above TCP (rule 98): what comes may have waited for that. What the other end had sent when it began to speak.
+    /// The latest of its segments grants a window above TCP (rule 98): what comes may have waited for that.
+    /// What the other end had sent when it began to speak.
     grants: bool,
     sent: Seq,
-    /// How many writes, and bytes, the latest answers in a row did not cover, and how many writes more had come than answers.
+    /// How many writes, and bytes, the latest answers in a row did not cover, and how many writes more had
+    /// come than answers.
     rows: [(u32, u32, u32); ROW],
     row: u32,
 }
@@ -45,7 +50,8 @@ impl Ahead {
         Ahead { since: t, ..Ahead::default() }
     }
 
-    /// Data passed, which `ends` a write, or not; `acknowledged` is what the other end has had, and so far it has `sent`.
+    /// Data passed, which `ends` a write, or not; `acknowledged` is what the other end has had, and so far it
+    /// has `sent`.
     pub(super) fn speaks(&mut self, segment: &Segment, t: Nanos, acknowledged: Seq, sent: Seq, ends: bool) {
         // Within TLS a short request looks like a grant, which it can be behind as much as is granted alone.
         let much = sent.minus(self.sent).max(0).cast_unsigned() >= GRANTED_WITHIN_TLS;
@@ -70,9 +76,10 @@ impl Ahead {
         (1..=n.min(WRITES)).map(move |back| &self.writes[(n - back) % WRITES])
     }
 
-    /// An answer that acknowledges `ack` ended the wait from `start` to `t`, all that was written ends at `nxt`, there and back it is `trip` at least, and so
-    /// many writes more than answers had been counted: since when the other end had, all the time, a write before it that nothing had answered. `None`: nothing
-    /// says so.
+    /// An answer that acknowledges `ack` ended the wait from `start` to `t`, all that was written ends at
+    /// `nxt`, there and back it is `trip` at least, and so many writes more than answers had been counted:
+    /// since when the other end had, all the time, a write before it that nothing had answered. `None`:
+    /// nothing says so.
     pub(super) fn is_answered(
         &mut self,
         (ack, nxt): (Seq, Seq),
@@ -84,7 +91,8 @@ impl Ahead {
         let not_covered = under_way().count() as u32;
         // What had not come when the answer left has taken as long: there is a queue.
         let trip = under_way().last().map_or(trip, |write| trip.max(t - write.1));
-        // What no message had answered as its writer went on, this one may answer: it was there a trip after it had passed.
+        // What no message had answered as its writer went on, this one may answer: it was there a trip after
+        // it had passed.
         let oldest = self.latest().take_while(|write| write.0.after(self.heard)).last();
         let known = oldest.filter(|_| self.count as usize <= WRITES || self.is_within(self.heard));
         let there = known.map(|write| start.max(write.1 + trip));
@@ -102,8 +110,9 @@ impl Ahead {
         Some(there.map_or(fewer, |there| there.min(fewer)))
     }
 
-    /// As many are asked for at once as were on their way and the one that is answered, or as many as have been counted, if that is always the same: since
-    /// when fewer than those were on their way, so that the other end had some.
+    /// As many are asked for at once as were on their way and the one that is answered, or as many as have
+    /// been counted, if that is always the same: since when fewer than those were on their way, so that the
+    /// other end had some.
     fn fewer_than_asked(&self, nxt: Seq, start: Nanos, trip: Nanos) -> Option<Nanos> {
         let row = &self.rows[..ROW.min(self.row as usize)];
         let most = |of: fn(&(u32, u32, u32)) -> u32| row.iter().map(of).max().unwrap_or_default();
@@ -140,8 +149,9 @@ pub(super) struct Asked {
 at_rest! { Asked { unanswered, last } }
 
 impl Asked {
-    /// The client begins to speak, behind an answer; where `all` that it had sent has been acknowledged, no more are without an answer than its last message had
-    /// but one, for what was no request is not to be counted for ever.
+    /// The client begins to speak, behind an answer; where `all` that it had sent has been acknowledged, no
+    /// more are without an answer than its last message had but one, for what was no request is not to be
+    /// counted for ever.
     fn begins(&mut self, all: bool) {
         if all {
             self.unanswered = self.unanswered.min(self.last.saturating_sub(1));
@@ -161,7 +171,8 @@ impl Asked {
 }
 
 impl Conn {
-    /// A segment with new bytes passed, behind `before`: of the server, or of the client, which `begins` to speak or goes on.
+    /// A segment with new bytes passed, behind `before`: of the server, or of the client, which `begins` to
+    /// speak or goes on.
     #[inline(always)]
     pub(super) fn counts(&mut self, s: End, segment: &Segment, t: Nanos, begins: bool, before: Seq) {
         let ends = self.track.flow(s).ends_a_write(segment);
@@ -249,7 +260,8 @@ mod tests {
 
     #[test]
     fn fewer_are_on_their_way_than_it_asks_for() {
-        // One is on its way when the answer leaves, so two are asked for; the first of them was there after 20 ms, or 24.
+        // One is on its way when the answer leaves, so two are asked for; the first of them was there after
+        // 20 ms, or 24.
         assert_eq!(busy(&mut written(&[0, 14], 200), 100, (14, 28)), Some(ms(20)));
         assert_eq!(busy(&mut written(&[4, 14], 200), 100, (14, 28)), Some(ms(24)));
         // It was known to be there before the wait began.
@@ -275,7 +287,8 @@ mod tests {
     fn large_and_small_requests() {
         let mut ahead = written(&[0, 5, 14], 300);
         (ahead.writes[0].0, ahead.writes[1].0) = (Seq(50), Seq(120));
-        // Two writes with 200 bytes are on their way: three are asked for, and more than 200 bytes; with the second of them there are fewer.
+        // Two writes with 200 bytes are on their way: three are asked for, and more than 200 bytes; with the
+        // second of them there are fewer.
         assert_eq!(busy(&mut ahead, 100, (14, 22)), Some(ms(25)));
     }
 

@@ -16,8 +16,10 @@ pub(super) struct Crossed {
 at_rest! { Crossed { flight, una } }
 
 impl Crossed {
-    /// Whether more is in flight than there ever was, as a congestion window grows with each segment that is acknowledged (RFC 5681, 3.1), or half as much, for
-    /// ACKs that are not used at once. Who asks for more with each answer has as much on its way as before. Less than half is another window, after an idle time.
+    /// Whether more is in flight than there ever was, as a congestion window grows with each segment that is
+    /// acknowledged (RFC 5681, 3.1), or half as much, for ACKs that are not used at once. Who asks for more
+    /// with each answer has as much on its way as before. Less than half is another window, after an idle
+    /// time.
     fn grows_to(&mut self, filled: &Filled, mss: u32) -> bool {
         let acked = filled.una.minus(self.una).max(0).cast_unsigned();
         let anew = filled.flight <= self.flight / 2 || self.flight == 0;
@@ -31,7 +33,8 @@ impl Crossed {
 }
 
 impl Conn {
-    /// This segment of `s`, with new bytes, behind what the other end said, goes on with what `s` was sending before; the steps since then are taken back.
+    /// This segment of `s`, with new bytes, behind what the other end said, goes on with what `s` was sending
+    /// before; the steps since then are taken back.
     #[inline(never)]
     pub(super) fn goes_on_across(
         &mut self,

@@ -1,5 +1,5 @@
-//! Where exchanges begin and end by what kernels say of writes and reads (rule 76): at the client's write, and at its read of
-//! the last byte. A kernel is believed beside its own host.
+//! Where exchanges begin and end by what kernels say of writes and reads (rule 76): at the client's write,
+//! and at its read of the last byte. A kernel is believed beside its own host.
 
 use super::{Conn, head};
 use crate::output::Output;
@@ -17,7 +17,8 @@ impl Conn {
         !self.testimony.is_silent() && is_beside(&self.track.path_of(s))
     }
 
-    /// The same packet was seen here, under other VLAN tags or tunnel ids (rule 30). In another file it may have been seen at the other end.
+    /// The same packet was seen here, under other VLAN tags or tunnel ids (rule 30). In another file it may
+    /// have been seen at the other end.
     pub(crate) fn has_twin(&self, segment: &Segment) -> bool {
         self.who.file == segment.file && self.track.has_twin(self.end_of(segment), segment)
     }
@@ -45,8 +46,8 @@ impl Conn {
         match s {
             End::Client => {
                 let answer = self.track.flow(End::Server);
-                // What was written before all of the answer that has come was read asks for nothing new; and what the server had not
-                // read as it last wrote is still to be answered.
+                // What was written before all of the answer that has come was read asks for nothing new; and
+                // what the server had not read as it last wrote is still to be answered.
                 let read = !write.read?.before(answer.nxt);
                 let waiting = self.testimony.is_unanswered(End::Client, segment.seq);
                 Some(ex.bytes.server > 0 && !answer.probed && read && !waiting)
@@ -76,8 +77,8 @@ impl Conn {
             && !self.is_held_across(s, segment, arrived, missing)
     }
 
-    /// Nagle's algorithm held it for the ACK of a small segment of the exchange that goes on (rule 78): what came across meanwhile
-    /// was not what its writer had waited for.
+    /// Nagle's algorithm held it for the ACK of a small segment of the exchange that goes on (rule 78): what
+    /// came across meanwhile was not what its writer had waited for.
     fn is_held_across(&self, s: End, segment: &Segment, arrived: Arrived, missing: u16) -> bool {
         let since = self.ex.since();
         if !self.track.has_acked_small(s, arrived.before.small_end, since.time) {
@@ -138,8 +139,8 @@ impl Conn {
         written.and_then(|_| self.record_opening(s, segment, t, arrived, missing))
     }
 
-    /// These are the first bytes of a connection whose opening was seen, and a server's: who opened it waited for them since then (rule 9), or would
-    /// have given up.
+    /// These are the first bytes of a connection whose opening was seen, and a server's: who opened it waited
+    /// for them since then (rule 9), or would have given up.
     fn greets(&self, s: End, t: Nanos) -> Option<Moment> {
         let first = s == End::Server && self.ledger.is_first() && self.ledger.has_setup();
         let on_syn = self.track.handshake().client_bytes();
@@ -148,8 +149,8 @@ impl Conn {
         (silent && t > opened.0 && t - opened.0 <= GREETING).then_some(opened)
     }
 
-    /// What the client's SYN carried and the server took is the request, or its beginning (TCP Fast Open, RFC 7413), if the client has sent nothing
-    /// since but `new` bytes. Gives whether there was any.
+    /// What the client's SYN carried and the server took is the request, or its beginning (TCP Fast Open, RFC
+    /// 7413), if the client has sent nothing since but `new` bytes. Gives whether there was any.
     fn asks_in_syn(&mut self, t: Nanos, new: u32) -> bool {
         let on_syn = self.track.handshake().client_bytes();
         let asks = on_syn > 0

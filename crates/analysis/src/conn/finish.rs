@@ -26,7 +26,8 @@ impl Conn {
         self.ledger.finish_exchange(recorded, &mut ending, parts);
     }
 
-    /// Ends the connection: closes what is open and makes its summary (without the parts given away). Nothing comes after that.
+    /// Ends the connection: closes what is open and makes its summary (without the parts given away). Nothing
+    /// comes after that.
     pub(crate) fn finish(&mut self, capture_end: bool, parts: &mut Output) -> Finished {
         self.hears_of_lost();
         if self.ex.is_tls() {

@@ -1,4 +1,5 @@
-//! What a server has still before it, as the tap beside it sees (rule 105): how many writes of its client it has not answered.
+//! What a server has still before it, as the tap beside it sees (rule 105): how many writes of its client it
+//! has not answered.
 
 use super::Conn;
 use crate::release::{Doubt, Wait};
@@ -6,22 +7,25 @@ use crate::rest::at_rest;
 use crate::step::Step;
 use tcpwhy_base::{End, Nanos};
 
-/// So many of the client's messages, and of the server's answers to nothing new, are remembered: what a connection did before that it need not do now.
-/// (Not derived from a protocol: more of them would go by what a client did that asks one by one by now.)
+/// So many of the client's messages, and of the server's answers to nothing new, are remembered: what a
+/// connection did before that it need not do now. (Not derived from a protocol: more of them would go by what
+/// a client did that asks one by one by now.)
 const RECENT: u8 = 8;
 
-/// Writes of the client beyond those of the server, with what shows that this counts requests. (Small: each connection has one.)
+/// Writes of the client beyond those of the server, with what shows that this counts requests. (Small: each
+/// connection has one.)
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
     /// Of more than a byte holds some are forgotten.
     count: u8,
-    /// The least of them, lately, with which the server answered though the client had said nothing since its last answer: as many, and there is
-    /// something to answer, whatever else was counted.
+    /// The least of them, lately, with which the server answered though the client had said nothing since its
+    /// last answer: as many, and there is something to answer, whatever else was counted.
     least: u8,
-    /// So many such answers came since; whether something was asked since, and whether it had then been as few once more: where requests are of more
-    /// writes than answers, it grows and grows.
+    /// So many such answers came since; whether something was asked since, and whether it had then been as
+    /// few once more: where requests are of more writes than answers, it grows and grows.
     since_least: u8,
-    /// So many messages of the client came since one that had left before an answer came to it; and whether the server has spoken last.
+    /// So many messages of the client came since one that had left before an answer came to it; and whether
+    /// the server has spoken last.
     since_crossed: u8,
 }
 
@@ -86,8 +90,8 @@ impl Pending {
 }
 
 impl Conn {
-    /// The tap is beside a server that had requests of its client before it, which asks ahead, when the client sent this: it came no later than one
-    /// that the last answer had called for.
+    /// The tap is beside a server that had requests of its client before it, which asks ahead, when the
+    /// client sent this: it came no later than one that the last answer had called for.
     #[inline]
     pub(super) fn had_others_before_it(&self, t: Nanos) -> bool {
         self.pending.is_some() && self.is_soon_beside_server(t)
@@ -100,7 +104,8 @@ impl Conn {
         self.is_beside_server() && t - self.ex.recorded().last <= way + jitter
     }
 
-    /// Four times nearer to it than to its client, as one is beside a reader (`attribute/waits.rs`), and nobody else tells.
+    /// Four times nearer to it than to its client, as one is beside a reader (`attribute/waits.rs`), and
+    /// nobody else tells.
     fn is_beside_server(&self) -> bool {
         let own = self.track.reaction_or_zero(End::Server);
         own.times(4) <= self.track.reaction_or_zero(End::Client)
@@ -108,7 +113,8 @@ impl Conn {
             && self.testimony.is_silent()
     }
 
-    /// What passed between two segments, the second of `s`, is the server's work: it had requests before it all the time.
+    /// What passed between two segments, the second of `s`, is the server's work: it had requests before it
+    /// all the time.
     #[inline]
     pub(super) fn works_on_others(&self, s: End, step: &Step) -> Option<Wait> {
         let at_work = match step.wait {

@@ -1,5 +1,5 @@
-//! The state of a connection that has ended is used again for the next one, with the room that its lists have: to make one anew and to
-//! free it would take a short connection as long as to follow it.
+//! The state of a connection that has ended is used again for the next one, with the room that its lists
+//! have: to make one anew and to free it would take a short connection as long as to follow it.
 
 use super::Conn;
 use super::ahead::Asked;

@@ -1,5 +1,6 @@
-//! What libraries at both ends say to each other before the application's words, or among the first of them (rule 109): in TLS 1.3 the client's Finished asks
-//! for nothing, and the server's tickets answer nothing; nor do SETTINGS of HTTP/2, within TLS or in the clear.
+//! What libraries at both ends say to each other before the application's words, or among the first of them
+//! (rule 109): in TLS 1.3 the client's Finished asks for nothing, and the server's tickets answer nothing;
+//! nor do SETTINGS of HTTP/2, within TLS or in the clear.
 
 use super::{Conn, head};
 use crate::exchange::Mark;
@@ -42,7 +43,8 @@ pub(super) struct Tickets {
     newer: bool,
     /// How often the server has said what may be the settings of HTTP/2.
     settings: u8,
-    /// They had left before the client's last words came to their server, or two of them are as long: what the client says next is no answer to them.
+    /// They had left before the client's last words came to their server, or two of them are as long: what
+    /// the client says next is no answer to them.
     crossed: bool,
     /// Payload of the first segment of what may be tickets.
     len: u32,
@@ -58,8 +60,9 @@ impl Tickets {
         self.stage == Stage::Over
     }
 
-    /// A segment of the handshake, or the one with application data that `ends` it. This is TLS 1.3 if a part of the server's handshake is encrypted
-    /// (RFC 8446, 2), or if the client changes keys and says no more of it in the clear (D.4; RFC 5246, 7.3): where the rest of the server's was not captured.
+    /// A segment of the handshake, or the one with application data that `ends` it. This is TLS 1.3 if a part
+    /// of the server's handshake is encrypted (RFC 8446, 2), or if the client changes keys and says no more
+    /// of it in the clear (D.4; RFC 5246, 7.3): where the rest of the server's was not captured.
     pub(super) fn hear_handshake(&mut self, s: End, segment: &Segment, ends: bool) {
         let tls = segment.tls;
         if s == End::Server {
@@ -119,7 +122,8 @@ impl Conn {
         true
     }
 
-    /// New bytes behind the handshake. `true`: they are no part of an exchange; what was none before does not go on as an answer.
+    /// New bytes behind the handshake. `true`: they are no part of an exchange; what was none before does not
+    /// go on as an answer.
     #[cold]
     pub(super) fn is_of_session(
         &mut self,
@@ -154,8 +158,8 @@ impl Conn {
         heard && t - self.ex.recorded().last <= trip + trip.part(8) + AT_ONCE
     }
 
-    /// What the server has said since the client's Finished was no greeting if it is `unheard`, without a reply, and came before the client's timer would have
-    /// run out: tickets.
+    /// What the server has said since the client's Finished was no greeting if it is `unheard`, without a
+    /// reply, and came before the client's timer would have run out: tickets.
     fn forget_greeting(&mut self, unheard: bool, parts: &mut Output) {
         let soon = self.ex.recorded().last - self.ledger.upto().0 <= self.track.rto(End::Client);
         if unheard && soon {
@@ -218,8 +222,8 @@ impl Conn {
         self.ledger.may_be_h2() && segment.tls.has(Tls::DATA)
     }
 
-    /// What may have been tickets is followed by this. The server's next words after a pause are its answer, or tickets as long as the first; and a client
-    /// that had not said all of its request goes on with it.
+    /// What may have been tickets is followed by this. The server's next words after a pause are its answer,
+    /// or tickets as long as the first; and a client that had not said all of its request goes on with it.
     fn look_back(&mut self, s: End, (segment, t): (&Segment, Nanos), (arrived, missing): (Arrived, u16)) {
         let (since, said) = (self.ex.since(), self.ex.recorded().bytes.server + u64::from(segment.len));
         let at_once = t - since.time <= burst_within(self.track.rtt_or_zero(), self.track.tick());
@@ -282,7 +286,8 @@ impl Conn {
         matches!(release(&passage, &self.habits, None).wait, Wait::Nagle { .. })
     }
 
-    /// Nagle's algorithm held the first request since the client's Finished, behind which it was written (rule 109): since then.
+    /// Nagle's algorithm held the first request since the client's Finished, behind which it was written
+    /// (rule 109): since then.
     fn held_behind_finished(
         &self,
         s: End,

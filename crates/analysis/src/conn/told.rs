@@ -75,8 +75,8 @@ impl Conn {
         self.track.told_not_taken(there);
     }
 
-    /// Adds what the kernel of the receiver says of its reader, where the tap is beside it: the segment that ended the step had been
-    /// released by what passed the tap one reaction of the sender before.
+    /// Adds what the kernel of the receiver says of its reader, where the tap is beside it: the segment that
+    /// ended the step had been released by what passed the tap one reaction of the sender before.
     #[inline]
     pub(super) fn heed_reader(&self, s: End, step: &mut Step) {
         if self.testimony.is_silent() || step.is_turn() {
@@ -115,8 +115,8 @@ impl Conn {
         }
         self.role.lead().iter().for_each(|lead| self.ex.push(lead, rtt));
         if let Some(kind @ (Repair::BlackHole | Repair::TooBig { .. })) = step.repair() {
-            // A full segment of the other host came through after all: the path was gone for all sizes. What passes beside its own
-            // sender has not come anywhere; its ACK tells.
+            // A full segment of the other host came through after all: the path was gone for all sizes. What
+            // passes beside its own sender has not come anywhere; its ACK tells.
             let full = until.sender == End::Server && until.segment.len >= self.track.flow(until.sender).mss;
             let kind = if full && kind == Repair::BlackHole { Repair::Timeout } else { kind };
             step.rename_loss(kind);

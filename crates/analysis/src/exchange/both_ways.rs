@@ -11,8 +11,8 @@ impl Recorder {
         Since { time, speaker: s, message: self.recorded.start, recovered: self.recovered[s] }
     }
 
-    /// `s` goes on with what it sent last, at `time`: steps of the other end since then are taken back, for `s` waited all the time. But for those of a
-    /// loss, which has its own time.
+    /// `s` goes on with what it sent last, at `time`: steps of the other end since then are taken back, for
+    /// `s` waited all the time. But for those of a loss, which has its own time.
     pub(crate) fn goes_on_across(&mut self, s: End, time: Nanos) {
         let r = &mut self.recorded;
         let spoke = |step: &mut Step| {

@@ -36,7 +36,8 @@ impl Recorder {
         }
     }
 
-    /// What the server said since then was no answer, but for its bytes. `false`: the steps since then are spans already, and it stays one.
+    /// What the server said since then was no answer, but for its bytes. `false`: the steps since then are
+    /// spans already, and it stays one.
     pub(crate) fn go_back_to(&mut self, mark: &Mark) -> bool {
         let r = &mut self.recorded;
         if r.done.len() != mark.done as usize || r.steps.len() < mark.steps as usize {

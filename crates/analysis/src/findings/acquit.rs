@@ -42,8 +42,9 @@ fn as_wait(facts: Facts, wait: Nanos) -> Facts {
 }
 
 impl Rollups {
-    /// `what` held nothing: its time is the writer's. Gives what was called so. Where Nagle's algorithm seemed to hold something
-    /// of the other side as well, nothing changes: sums by cause do not tell them apart.
+    /// `what` held nothing: its time is the writer's. Gives what was called so. Where Nagle's algorithm
+    /// seemed to hold something of the other side as well, nothing changes: sums by cause do not tell them
+    /// apart.
     pub(crate) fn acquit(&mut self, what: Acquitted) -> Vec<(Cause, Nanos)> {
         let held = |r: &Rollup| what.is_of(r.cause);
         if self.0.iter().any(|r| held(r) && !what.is_of_side(r.side)) {

@@ -1,4 +1,5 @@
-//! The findings of one answer do not contradict each other: what is offered for one of them is not called vain beside another.
+//! The findings of one answer do not contradict each other: what is offered for one of them is not called
+//! vain beside another.
 
 use crate::fixes::place_of;
 use crate::result::{Finding, NoEffect, Refuted};
@@ -20,7 +21,8 @@ pub(crate) fn at_the_place(tried: &str, place: &str) -> bool {
     tried == place || matches!(tried, "path" | "both") || place == "host"
 }
 
-/// Beside a link that is full a fix is offered if it may save an eighth of its finding, what a link that counts as busy may be idle (rule 99).
+/// Beside a link that is full a fix is offered if it may save an eighth of its finding, what a link that
+/// counts as busy may be idle (rule 99).
 const WORTH: i64 = 8;
 
 /// A fix that a finding offers.
@@ -57,7 +59,8 @@ pub(crate) fn agree(findings: &mut [Finding]) {
     }
 }
 
-/// No fix saves more than what there is of its finding, and a faster link what transfers waited for it in other findings as well.
+/// No fix saves more than what there is of its finding, and a faster link what transfers waited for it in
+/// other findings as well.
 fn bound(f: &mut Finding) {
     // Requests that nobody made save no time: what lies between them, after the last byte or in another finding.
     let most = f.to_save();
@@ -116,8 +119,8 @@ mod tests {
 
     const MS: fn(i64) -> Nanos = Nanos::millis;
 
-    /// What is left of a fix that a replay of one connection says to save 800 ms, where so much of a finding of a second passed while a link was full:
-    /// what it saves, and whether that is the replay's word.
+    /// What is left of a fix that a replay of one connection says to save 800 ms, where so much of a finding
+    /// of a second passed while a link was full: what it saves, and whether that is the replay's word.
     fn beside_full_link(cause: Cause, full: i64) -> Option<(Nanos, bool)> {
         let example = Example::new(1, 1, Frames::new(0, 1, 2, &[1]), MS(0), MS(1_000));
         let mut f = Finding::new(cause, Some(Side::Server), MS(1_000), example);
@@ -137,8 +140,9 @@ mod tests {
         f.fixes.first().and_then(|fix| Some((fix.saves?, fix.replayed)))
     }
 
-    /// What one transfer gains others of its link lose: a fix saves what the link was idle for, and is not offered for less than an eighth; where it was
-    /// full for most of the time, no replay of one connection tells. A faster link saves the time of all.
+    /// What one transfer gains others of its link lose: a fix saves what the link was idle for, and is not
+    /// offered for less than an eighth; where it was full for most of the time, no replay of one connection
+    /// tells. A faster link saves the time of all.
     #[test]
     fn a_full_link_leaves_little_to_save() {
         let window = |full| beside_full_link(Cause::CongestionWindow, full);

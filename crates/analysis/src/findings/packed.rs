@@ -23,9 +23,9 @@ const QUICK: u64 = 4;
 const RANGE: u64 = 8;
 const ONE: u64 = 16;
 
-/// Bits that begin a rollup: it is of one span and all else follows from that ([`single`]); its evidence is none, or the frames of
-/// its example; the rest are of the first form, whose span counts for no occurrence, whose time is after the last byte, idle, unsure;
-/// the number of its exchange has a word of its own.
+/// Bits that begin a rollup: it is of one span and all else follows from that ([`single`]); its evidence is
+/// none, or the frames of its example; the rest are of the first form, whose span counts for no occurrence,
+/// whose time is after the last byte, idle, unsure; the number of its exchange has a word of its own.
 const SINGLE: u64 = 1;
 const NO_EVIDENCE: u64 = 2;
 const ONE_EVIDENCE: u64 = 4;
@@ -35,8 +35,8 @@ const IDLE: u64 = 32;
 const UNSURE: u64 = 64;
 const LATE: u64 = 128;
 
-/// Where in that word the rest begins: cause, side, confidence in percent (of a rollup of several spans which of its figures are
-/// [`unusual`]), what is said beside frames, and the exchange.
+/// Where in that word the rest begins: cause, side, confidence in percent (of a rollup of several spans which
+/// of its figures are [`unusual`]), what is said beside frames, and the exchange.
 const CAUSE: u32 = 8;
 const SIDE: u32 = 16;
 const PERCENT: u32 = 18;

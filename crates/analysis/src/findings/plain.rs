@@ -43,7 +43,8 @@ impl Plain {
 }
 
 impl Rollups {
-    /// The same as [`Rollups::add_part`] of each piece; none lies after the last byte, nor is of a cause of TCP. `first` is the first frame that shows it.
+    /// The same as [`Rollups::add_part`] of each piece; none lies after the last byte, nor is of a cause of
+    /// TCP. `first` is the first frame that shows it.
     #[inline(always)]
     pub(crate) fn add_plain(&mut self, plain: &Plain, place: Where, first: u64, shown: impl Fn() -> Shown) {
         // Of what took no time there is often no sum to add it to: it is not looked for.

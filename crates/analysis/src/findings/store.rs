@@ -28,7 +28,8 @@ impl Place {
     }
 }
 
-/// The bases of ended connections. It grows by pieces: to move a hundred megabytes into larger room would take as long as to write them.
+/// The bases of ended connections. It grows by pieces: to move a hundred megabytes into larger room would
+/// take as long as to write them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Store {
     pieces: Vec<Piece>,

@@ -4,7 +4,8 @@ use super::{Brief, TIMEOUT};
 use crate::result::{Connection, Finding, Span};
 use tcpwhy_base::{Cause, How, Nanos, Program, Side};
 
-/// How long curl waits for `100 Continue`, as late as its timers and a busy host make it; a round trip may be taken off.
+/// How long curl waits for `100 Continue`, as late as its timers and a busy host make it; a round trip may be
+/// taken off.
 const CURL_CONTINUES: std::ops::RangeInclusive<Nanos> = Nanos::millis(950)..=Nanos::millis(1_100);
 
 /// The example is the wait for what a server says first (rule 9).
@@ -13,7 +14,8 @@ pub(super) fn waits_for_greeting(f: &Finding, c: &Brief) -> bool {
     c.greeted && first && f.cause == Cause::ServerThink
 }
 
-/// A resolver asks the next name server, or the same one again, after 5 s (`RES_TIMEOUT`, twice for each by `RES_DFLRETRY`: resolv.conf(5)).
+/// A resolver asks the next name server, or the same one again, after 5 s (`RES_TIMEOUT`, twice for each by
+/// `RES_DFLRETRY`: resolv.conf(5)).
 const RESOLVER: Nanos = Nanos::secs(5);
 
 /// The longest wait for the server took as long as a resolver needs to give up, to a hundredth.
@@ -31,8 +33,8 @@ pub(super) fn is_held_within_tls(f: &Finding, c: &Brief) -> bool {
     c.held_within_tls && first && nagle
 }
 
-/// curl has sent the head of an upload with `Expect: 100-continue`, and no `100 Continue` came: it sends the body after 1 s
-/// (`CURLOPT_EXPECT_100_TIMEOUT_MS`), which nothing but that wait takes so exactly.
+/// curl has sent the head of an upload with `Expect: 100-continue`, and no `100 Continue` came: it sends the
+/// body after 1 s (`CURLOPT_EXPECT_100_TIMEOUT_MS`), which nothing but that wait takes so exactly.
 pub(super) fn waits_to_continue(f: &Finding, c: &Brief) -> bool {
     let curl = c.programs[0].is_some_and(|(program, _)| program == Program::Libcurl);
     let wait = f.example.end - f.example.start;
@@ -55,8 +57,9 @@ pub(super) fn idle(c: &Brief) -> Nanos {
     c.rtt.unwrap_or(Nanos::ZERO) + TIMEOUT
 }
 
-/// A writer that had nothing to say: never was more in flight than an initial window, so that each message left as it was written; pauses were as long as
-/// idle times for TCP (a timeout, RFC 5681, 4.1), and less than that window was sent for each such time (rule 110).
+/// A writer that had nothing to say: never was more in flight than an initial window, so that each message
+/// left as it was written; pauses were as long as idle times for TCP (a timeout, RFC 5681, 4.1), and less
+/// than that window was sent for each such time (rule 110).
 pub(super) fn is_stream_of_events(f: &Finding, c: &Brief) -> bool {
     let sender = match f.side {
         Some(Side::Client) => 0,
@@ -83,8 +86,9 @@ const RHYTHM: u32 = 10;
 /// Shorter pauses may be the work on a piece, which takes equally long as well.
 const SHORTEST: Nanos = Nanos::millis(10);
 
-/// How long the pauses of client and server were within a message, where they were as alike as only a clock makes them: ten or more,
-/// four of five within a tenth of the one in the middle (none of these figures is derived).
+/// How long the pauses of client and server were within a message, where they were as alike as only a clock
+/// makes them: ten or more, four of five within a tenth of the one in the middle (none of these figures is
+/// derived).
 pub(super) fn rhythms(c: &Connection) -> [Option<Nanos>; 2] {
     if c.budget.get(Cause::SenderPause) == Nanos::ZERO {
         return [None; 2];
@@ -129,8 +133,9 @@ pub(super) fn rhythm_of(f: &Finding, c: &Brief) -> Option<Nanos> {
 /// Two pauses may be a header, its body and its end.
 const PATTERN: u64 = 3;
 
-/// With this scale the limit of a receiver's automatic window is what is advised, or more: Linux takes that of 2^(15 + scale) bytes (`tcp_select_initial_window`),
-/// of the buffer where the program had set one by then.
+/// With this scale the limit of a receiver's automatic window is what is advised, or more: Linux takes that
+/// of 2^(15 + scale) bytes (`tcp_select_initial_window`), of the buffer where the program had set one by
+/// then.
 pub(super) const LARGE_SCALE: u8 = 10;
 
 /// What to raise where the limit is raised already, and the window stayed small.

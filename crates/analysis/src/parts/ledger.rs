@@ -96,8 +96,8 @@ impl Ledger {
         self.exchanges == 0
     }
 
-    /// The setup, when the last response ended, and the sums. Budgets are to be copied, so that they get the room that they need; that
-    /// in which they grew is used again.
+    /// The setup, when the last response ended, and the sums. Budgets are to be copied, so that they get the
+    /// room that they need; that in which they grew is used again.
     pub(crate) fn close(&mut self) -> (Option<Setup>, Option<Nanos>, &mut Sums) {
         (self.setup.take(), self.last_response, &mut self.sums)
     }
@@ -155,8 +155,8 @@ impl Ledger {
         self.upto = (t, segment.frame);
     }
 
-    /// What was recorded is the TLS handshake, in which the client waited so often for an answer: it belongs to the setup. A server
-    /// that was asked in the clear may have `refused` it.
+    /// What was recorded is the TLS handshake, in which the client waited so often for an answer: it belongs
+    /// to the setup. A server that was asked in the clear may have `refused` it.
     pub(crate) fn close_tls(
         &mut self,
         (mut recorded, trips, refused): (Recorded, u32, bool),
@@ -283,8 +283,8 @@ pub(crate) struct Ending<'a> {
 
 /// Exchanges.
 impl Ledger {
-    /// Ends the exchange that was recorded, where nothing held it up and only its sums are asked for; it ended with a response.
-    /// `false`: it is another one, and has not ended.
+    /// Ends the exchange that was recorded, where nothing held it up and only its sums are asked for; it
+    /// ended with a response. `false`: it is another one, and has not ended.
     #[inline]
     pub(crate) fn finish_plain(
         &mut self,

@@ -106,8 +106,8 @@ pub(super) fn setup(opening: &Opening, track: &Tracker, file: u16, end: Moment) 
     }
 }
 
-/// When all round trips are known: a handshake that took twice as long as they do, and longer by more than a SYN queue or an address that
-/// is asked for takes (the bounds of rule 70), was not the distance alone.
+/// When all round trips are known: a handshake that took twice as long as they do, and longer by more than a
+/// SYN queue or an address that is asked for takes (the bounds of rule 70), was not the distance alone.
 pub(super) fn late_handshake(spans: &mut [Span], rtt: Option<Nanos>) {
     let Some(rtt) = rtt.filter(|&rtt| rtt > Nanos::ZERO) else { return };
     for span in spans {
@@ -175,8 +175,8 @@ fn syn_retransmissions(opening: &Opening, track: &Tracker, out: &mut Spans) {
     out.add(rule, Cause::SynRetransmit, side, last, &[syn.1, last.1], facts);
 }
 
-/// Where a tap at the server has seen the handshake: how many SYNs were lost on the way there, how many SYN-ACKs on the way back;
-/// and whether the server left more of them without an answer.
+/// Where a tap at the server has seen the handshake: how many SYNs were lost on the way there, how many
+/// SYN-ACKs on the way back; and whether the server left more of them without an answer.
 fn lost_between(opening: &Opening) -> Option<([u32; 2], bool)> {
     let there = opening.there.filter(|t| t.arrived > 0)?;
     let lost = [opening.syns.saturating_sub(there.arrived), there.answered.saturating_sub(opening.syn_acks)];

@@ -14,9 +14,10 @@ const LAST_WORD: u64 = 5;
 /// GOAWAY without debug data (RFC 9113, 6.8): the header of a frame and eight bytes.
 const GOAWAY: u64 = 17;
 
-/// A client's last words, with its FIN right behind them before an answer could have come, or as soon as a program comes to it, are no request: they ask for
-/// nothing (rule 40). With TLS that is a `close_notify`, to which a server's goodbye with its FIN is no answer, however late;
-/// `h2`: HTTP/2 may be spoken, whose clients say GOAWAY before that.
+/// A client's last words, with its FIN right behind them before an answer could have come, or as soon as a
+/// program comes to it, are no request: they ask for nothing (rule 40). With TLS that is a `close_notify`, to
+/// which a server's goodbye with its FIN is no answer, however late; `h2`: HTTP/2 may be spoken, whose
+/// clients say GOAWAY before that.
 pub(crate) fn is_goodbye(ex: &Recorded, track: &Tracker, protocol: Option<&'static str>, h2: bool) -> bool {
     let soon = track.rtt_or_zero().max(WAKE_UP);
     let said = ex.request_end.unwrap_or(ex.last);
@@ -59,8 +60,9 @@ pub(crate) fn how_unfinished(
         return None;
     }
     // A transfer in one direction that was acknowledged is complete; a request that others like it got an
-    // answer to is not. A client that waited longer than a long pause before it closed had expected an answer; of HTTP, where there is one
-    // to each request (RFC 9110, 3.4), one that did not close as soon as it had asked.
+    // answer to is not. A client that waited longer than a long pause before it closed had expected an
+    // answer; of HTTP, where there is one to each request (RFC 9110, 3.4), one that did not close as soon as
+    // it had asked.
     let closed_at = track.fin_of(End::Client).unwrap_or(track.now());
     let asks = protocol.is_some_and(|p| p.starts_with("http/"));
     let soon = track.rtt_or_zero().max(WAKE_UP);
@@ -81,11 +83,11 @@ fn is_delivered(track: &Tracker, s: End) -> bool {
     flow.acked && flow.outstanding() <= fin_space
 }
 
-/// A reset ended the answer, which its sender had not ended (rule 10). A server that resets a connection after a long pause is rid of
-/// an idle one; a client that has all of what was sent may do without a FIN.
+/// A reset ended the answer, which its sender had not ended (rule 10). A server that resets a connection
+/// after a long pause is rid of an idle one; a client that has all of what was sent may do without a FIN.
 fn is_cut_off(ex: &Recorded, track: &Tracker, delivered: bool) -> bool {
-    // A client that has closed, and resets what goes on coming, has not waited for all of it (RFC 9293, 3.10.7.1): a segment of it or more, for last words
-    // of TLS and HTTP/2 come so as well.
+    // A client that has closed, and resets what goes on coming, has not waited for all of it (RFC 9293,
+    // 3.10.7.1): a segment of it or more, for last words of TLS and HTTP/2 come so as well.
     let flow = track.flow(End::Server);
     let more = flow.outstanding() >= flow.mss;
     let by_client = track.reset_by() == Some(End::Client) && more;
@@ -100,8 +102,9 @@ fn is_cut_off(ex: &Recorded, track: &Tracker, delivered: bool) -> bool {
     reset && open && answering && !track.one_sided()
 }
 
-/// The client's last words to a server that has closed (rule 40): its FIN acknowledges none of them, and its kernel answers such late data with a reset (RFC 9293, 3.10.7; `tcp_rcv_state_process`). Nobody waits for an answer if the client
-/// closes behind them, or if they are no more than a `close_notify`.
+/// The client's last words to a server that has closed (rule 40): its FIN acknowledges none of them, and its
+/// kernel answers such late data with a reset (RFC 9293, 3.10.7; `tcp_rcv_state_process`). Nobody waits for
+/// an answer if the client closes behind them, or if they are no more than a `close_notify`.
 fn is_farewell(ex: &Recorded, track: &Tracker) -> bool {
     let too_late = track.came_too_late(End::Client, ex.bytes.client);
     let closes = track.fin_of(End::Client).is_some_and(|fin| fin - ex.last <= track.rtt_or_zero());
@@ -109,14 +112,16 @@ fn is_farewell(ex: &Recorded, track: &Tracker) -> bool {
     ex.bytes.server == 0 && too_late && answered && (closes || ex.bytes.client <= ALERT && ex.may_close)
 }
 
-/// The same of a request: no `close_notify`, and no other last word, behind which its client closes. Nobody will answer it.
+/// The same of a request: no `close_notify`, and no other last word, behind which its client closes. Nobody
+/// will answer it.
 pub(super) fn is_too_late(ex: &Recorded, track: &Tracker) -> bool {
     let closes = track.fin_of(End::Client).is_some_and(|fin| fin - ex.last <= WAKE_UP);
     let asked = ex.bytes.server == 0 && (ex.bytes.client > ALERT || !ex.may_close) && !closes;
     asked && track.reset_by() == Some(End::Server) && track.came_too_late(End::Client, ex.bytes.client)
 }
 
-/// Where it ends: at the last packet, or where a client gave up that had asked. With its FIN as soon as it has asked it says that it asks no more, and waits.
+/// Where it ends: at the last packet, or where a client gave up that had asked. With its FIN as soon as it
+/// has asked it says that it asks no more, and waits.
 pub(super) fn ends_at(ex: &Recorded, track: &Tracker) -> Moment {
     let asked = ex.last_sender == End::Client && ex.bytes.server == 0 && is_delivered(track, End::Client);
     let soon = track.rtt_or_zero().max(WAKE_UP);
@@ -134,8 +139,8 @@ pub(super) fn ends_at(ex: &Recorded, track: &Tracker) -> Moment {
     }
 }
 
-/// What was repeated beside its receiver was needed where that acknowledged none of it: its host has dropped, behind the tap, all that
-/// came (a packet filter, a connection that it or a balancer no longer knows).
+/// What was repeated beside its receiver was needed where that acknowledged none of it: its host has dropped,
+/// behind the tap, all that came (a packet filter, a connection that it or a balancer no longer knows).
 pub(super) fn name_the_silent(ex: &Recorded, track: &Tracker, spans: &mut [Span]) {
     let flow = track.flow(End::Client);
     let unheard = ex.bytes.server == 0 && u64::from(flow.outstanding()) >= ex.bytes.client;
@@ -269,7 +274,8 @@ fn what_for(track: &Tracker, sender: End, began: Nanos, wait: Nanos) -> (Rule, C
     (Rule::ThinkUnfinished, cause, peer, no_answer(track, sender, began, wait))
 }
 
-/// What `sender` sent never came, or what should have answered it (rule 106): full segments where smaller ones passed, or anything.
+/// What `sender` sent never came, or what should have answered it (rule 106): full segments where smaller
+/// ones passed, or anything.
 fn name_the_lost(track: &Tracker, sender: End, until: Nanos, wait: Nanos) -> Option<(Rule, Cause)> {
     if let Some(lost) = track.never_came(sender, until) {
         return Some(never_repaired(lost.whole));

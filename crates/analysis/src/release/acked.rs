@@ -56,8 +56,9 @@ pub(super) fn lock<'a>(p: &Passage<'a>, nodelay: bool) -> Option<Lock<'a>> {
     lock
 }
 
-/// Beside a sender whose stack is not known, the ACK of all that was in flight passed just before, after a wait 64 times as long: by chance
-/// that is so once in 64 times, and stacks of RFC 1323 do not echo the stamps of pure ACKs (rule 43).
+/// Beside a sender whose stack is not known, the ACK of all that was in flight passed just before, after a
+/// wait 64 times as long: by chance that is so once in 64 times, and stacks of RFC 1323 do not echo the
+/// stamps of pure ACKs (rule 43).
 fn is_close(p: &Passage<'_>, ack: &Ack) -> bool {
     let after = p.time - ack.time;
     p.path.is_near()
@@ -84,8 +85,9 @@ pub(super) fn is_held_until(p: &Passage<'_>, ack: &Ack) -> bool {
     }
 }
 
-/// The congestion window, which the kernel asks for first (rule 6), may have held the tail of full segments: more had not flown
-/// before, and the initial window is known to be smaller than usual, or a loss made it smaller.
+/// The congestion window, which the kernel asks for first (rule 6), may have held the tail of full segments:
+/// more had not flown before, and the initial window is known to be smaller than usual, or a loss made it
+/// smaller.
 fn may_be_cwnd(p: &Passage<'_>, ack: &Ack) -> bool {
     let cwnd = &p.flow.cwnd;
     let flight = p.arrived.before.nxt.minus(ack.una_before).max(0) as u32;
@@ -98,9 +100,9 @@ fn may_be_cwnd(p: &Passage<'_>, ack: &Ack) -> bool {
     }
 }
 
-/// The partial segment that ends a write behind full ones, of a stack that is not known for Minshall's rule, when nothing was in flight any more
-/// and no loss or idle time has made its window smaller (rule 54). A writer that stops in between marks the segment before
-/// (`tcp_push`, also where it waits for buffer space).
+/// The partial segment that ends a write behind full ones, of a stack that is not known for Minshall's rule,
+/// when nothing was in flight any more and no loss or idle time has made its window smaller (rule 54). A
+/// writer that stops in between marks the segment before (`tcp_push`, also where it waits for buffer space).
 pub(super) fn is_tail(p: &Passage<'_>) -> bool {
     let goes_on = p.flow.last.is_some_and(|l| !l.psh && l.len > 0 && !p.flow.is_small(l.len));
     p.segment.flags.psh()
@@ -118,8 +120,8 @@ pub(super) fn is_no_initial_window(p: &Passage<'_>, flight: u32) -> bool {
     first && segments > 4 && segments != 10
 }
 
-/// Two partial segments within two round trips: the second did not wait for the first one's ACK, so Nagle is off. Later a tail loss
-/// probe would send it all the same (`tcp_send_loss_probe`).
+/// Two partial segments within two round trips: the second did not wait for the first one's ACK, so Nagle is
+/// off. Later a tail loss probe would send it all the same (`tcp_send_loss_probe`).
 pub(super) fn shows_nodelay(p: &Passage<'_>) -> bool {
     let before = p.arrived.before;
     let pair = before.small_end == before.nxt

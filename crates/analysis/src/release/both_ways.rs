@@ -14,8 +14,9 @@ pub(crate) struct Filled {
     pub(crate) known: bool,
 }
 
-/// This full segment may go on with what its sender, since whose last segment the passage counts, was sending: an ACK, mostly one beside what the other end
-/// said, made room in a window that was full. Who sends the next request or answer has the last one acknowledged, or has had room for it before.
+/// This full segment may go on with what its sender, since whose last segment the passage counts, was
+/// sending: an ACK, mostly one beside what the other end said, made room in a window that was full. Who sends
+/// the next request or answer has the last one acknowledged, or has had room for it before.
 pub(crate) fn goes_on(p: &Passage<'_>) -> Option<Filled> {
     let last = p.flow.last?;
     // Behind packets that are missing it is not known which segment the ACK let go.
@@ -29,9 +30,11 @@ pub(crate) fn goes_on(p: &Passage<'_>) -> Option<Filled> {
     let earlier = p.acks.newest_first().find(|a| a.time <= then).map(|a| a.ack);
     let una = earlier.or(p.acks.newest_first().last().map(|a| a.una_before)).unwrap_or(last.una);
     let (flight, mss) = (nxt.minus(una), p.mss() as i32);
-    // Linux lets a third of a window be free before it sends more (`tcp_tso_should_defer`): what had more room was not held by it (rule 20).
+    // Linux lets a third of a window be free before it sends more (`tcp_tso_should_defer`): what had more
+    // room was not held by it (rule 20).
     let unused = lock.una_before.minus(una) > (flight / 3).max(2 * mss);
-    // What the other end said last answers all that was sent, unless the segment had left before it came, or the ACK leaves some out, or came later.
+    // What the other end said last answers all that was sent, unless the segment had left before it came, or
+    // the ACK leaves some out, or came later.
     let crossed = p.segment.flags.ack() && p.segment.ack.before(p.peer.nxt);
     let later = lock.ack.pure() && p.peer.last.is_some_and(|said| lock.ack.time > said.time);
     if unused || !(crossed || later || nxt.after(lock.ack.ack)) {

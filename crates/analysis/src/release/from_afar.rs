@@ -1,4 +1,5 @@
-//! What the path hides from a tap that is away from the sender: data that no ACK released when it would have come without a queue.
+//! What the path hides from a tap that is away from the sender: data that no ACK released when it would have
+//! come without a queue.
 
 use crate::release::habits::Habits;
 use crate::release::value::{Acked, Freed, Release, Wait};
@@ -9,9 +10,10 @@ use tcpwhy_base::Nanos;
 /// Of the time stamps that tell how long packets were under way.
 const TICK: Nanos = Nanos::millis(1);
 
-/// A full segment in the middle of a run, seen from afar, that no ACK released when it would have come without a queue (rule 72). If
-/// none can have reached its sender in this wait, it had left before: the link let it through behind the one before. If the window
-/// had no room for it until one of them, that ACK ended the wait, and the queue came on top.
+/// A full segment in the middle of a run, seen from afar, that no ACK released when it would have come
+/// without a queue (rule 72). If none can have reached its sender in this wait, it had left before: the link
+/// let it through behind the one before. If the window had no room for it until one of them, that ACK ended
+/// the wait, and the queue came on top.
 pub(super) fn in_the_queue(p: &Passage<'_>) -> Option<Release> {
     let (reaction, start) = (p.path.own(), p.since.time);
     let from = start - reaction - reaction.part(8);
@@ -26,7 +28,8 @@ pub(super) fn in_the_queue(p: &Passage<'_>) -> Option<Release> {
     let nxt = p.arrived.before.nxt;
     let needed = p.segment.len.min(p.mss()) as i32;
     let opens = |a: &&Ack| a.edge_before.minus(nxt) < needed && a.edge.minus(nxt) >= needed;
-    // What came when the segment before had hardly left had let that go: it cannot be what this one waited for so much longer.
+    // What came when the segment before had hardly left had let that go: it cannot be what this one waited
+    // for so much longer.
     let used = |a: &Ack| a.time + reaction <= start + reaction.part(8) && p.waited() > reaction.part(4);
     let tells =
         |a: &&Ack| (a.ack.after(a.una_before) || a.edge.after(a.edge_before)) && (opens(a) || !used(a));
@@ -45,8 +48,9 @@ pub(super) fn in_the_queue(p: &Passage<'_>) -> Option<Release> {
     }
 }
 
-/// What is held partial grows with what is written behind it and leaves when it is full, without an ACK: where holds of the sender are known,
-/// and no ACK can have reached it since its segment before, it was its writer (rule 83). Not within what a link needs for it.
+/// What is held partial grows with what is written behind it and leaves when it is full, without an ACK:
+/// where holds of the sender are known, and no ACK can have reached it since its segment before, it was its
+/// writer (rule 83). Not within what a link needs for it.
 pub(super) fn fills_a_hold(p: &Passage<'_>, habits: &Habits) -> bool {
     let (reaction, start) = (p.path.own(), p.since.time);
     let jitter = p.path.early();
@@ -58,8 +62,9 @@ pub(super) fn fills_a_hold(p: &Passage<'_>, habits: &Habits) -> bool {
         && none().is_none_or(|a| a.time + reaction <= start + jitter)
 }
 
-/// Seen from afar: the write went on behind the segment before (no PSH), so that the ACK of all that was in flight let this one go, late though it is
-/// by the path, a link whose rate nobody knows yet, or its host: by no more than a quarter of its wait (rules 36 and 49).
+/// Seen from afar: the write went on behind the segment before (no PSH), so that the ACK of all that was in
+/// flight let this one go, late though it is by the path, a link whose rate nobody knows yet, or its host: by
+/// no more than a quarter of its wait (rules 36 and 49).
 pub(super) fn late_for_the_path(p: &Passage<'_>) -> Option<Release> {
     let full = !p.flow.is_small(p.flow.last_len());
     if is_untold(p) || p.pushed() || !full || !p.was_free() {
@@ -83,9 +88,10 @@ fn is_untold(p: &Passage<'_>) -> bool {
     p.path.is_near() || p.path.reaction.is_none() || p.capture_drops
 }
 
-/// Seen from afar: no writer paused, but an ACK let it go, and by how much it came later than that was the path (rule 96). It left with an ACK whose
-/// time stamp it echoes and before the next one came (rule 43), or just behind an ACK by its own time stamp; and the ACKs before that lie as far back
-/// as it waited, or had come before the segment before it: who writes when it pleases uses none of those that come meanwhile.
+/// Seen from afar: no writer paused, but an ACK let it go, and by how much it came later than that was the
+/// path (rule 96). It left with an ACK whose time stamp it echoes and before the next one came (rule 43), or
+/// just behind an ACK by its own time stamp; and the ACKs before that lie as far back as it waited, or had
+/// come before the segment before it: who writes when it pleases uses none of those that come meanwhile.
 pub(super) fn left_with_an_ack(p: &Passage<'_>) -> Option<Release> {
     if is_untold(p) {
         return None;
@@ -118,8 +124,8 @@ fn echoed_ack<'a>(p: &Passage<'a>, soon: Nanos) -> Option<&'a Ack> {
     next.is_some_and(|next| next - ack.time <= soon).then_some(ack)
 }
 
-/// The last ACK that had come to its sender when it left by its own time stamp, which tells that to a tick, as does the quickest one that it is compared
-/// with; just before it left.
+/// The last ACK that had come to its sender when it left by its own time stamp, which tells that to a tick,
+/// as does the quickest one that it is compared with; just before it left.
 fn ack_before_its_stamp<'a>(p: &Passage<'a>) -> Option<&'a Ack> {
     let (under_way, _) = p.departed.on_its_way(p.time)?;
     let left = p.time - under_way - p.path.own();

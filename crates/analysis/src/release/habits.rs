@@ -23,7 +23,8 @@ pub(crate) struct Habits {
     soonest_answer: Nanos,
     /// How often it answered.
     answers: u32,
-    /// The largest flight of full segments whose ACK let the tail of the same write go (rule 54); zero if there was none.
+    /// The largest flight of full segments whose ACK let the tail of the same write go (rule 54); zero if
+    /// there was none.
     before_tail: Ends<u32>,
     /// Answers of the server as late as the timer of a cork, if there were any.
     timed: Option<Box<Timed>>,
@@ -61,8 +62,8 @@ impl Held {
         self.count += 1;
     }
 
-    /// Of a sender with Nagle's algorithm off: what was held leaves within a wake-up of its ACK, and moves with it; what comes
-    /// when its writer writes does neither. Once is chance.
+    /// Of a sender with Nagle's algorithm off: what was held leaves within a wake-up of its ACK, and moves
+    /// with it; what comes when its writer writes does neither. Once is chance.
     fn is_refuted(&self) -> bool {
         let apart = self.count == 1 || self.late.0 > WAKE_UP || self.count >= 3 && self.goes_by_the_segment();
         self.count > 0 && !self.told && apart
@@ -73,8 +74,9 @@ impl Held {
         (self.waited.1 - self.waited.0).times(2) < self.late.1 - self.late.0
     }
 
-    /// Whether or not its sender has Nagle's algorithm off: so many that went by a clock of its writer's held nothing (rule 66). With two figures
-    /// of a random spread one is half of the other often; with six it is not.
+    /// Whether or not its sender has Nagle's algorithm off: so many that went by a clock of its writer's held
+    /// nothing (rule 66). With two figures of a random spread one is half of the other often; with six it is
+    /// not.
     fn is_clockwork(&self) -> bool {
         self.count >= 6 && !self.told && self.goes_by_the_segment()
     }
@@ -98,8 +100,8 @@ struct Cork {
 
 at_rest! { Cork { seen, against, told, whole, wait, clock } }
 
-/// What flew until the ACK of all of it. A stack that does not echo pure ACKs (rule 43) is not known for that at first: what
-/// came a round trip later left with the ACK.
+/// What flew until the ACK of all of it. A stack that does not echo pure ACKs (rule 43) is not known for that
+/// at first: what came a round trip later left with the ACK.
 fn flight_before(p: &Passage<'_>, release: &Release) -> u32 {
     let last = p.flow.last.map_or(p.arrived.before.nxt, |l| l.una);
     match release.wait {
@@ -117,7 +119,8 @@ impl Habits {
         self.nodelay[s]
     }
 
-    /// `s` turned out to have Nagle's algorithm off, and what seemed to be held before did not follow its ACKs (rule 66).
+    /// `s` turned out to have Nagle's algorithm off, and what seemed to be held before did not follow its
+    /// ACKs (rule 66).
     pub(crate) fn held_nothing(&self, s: End) -> bool {
         let refuted = |held: &Held| self.nodelay[s] > 0 && held.is_refuted() || held.is_clockwork();
         self.held.as_ref().is_some_and(|held| refuted(&held[s]))
@@ -146,13 +149,15 @@ impl Habits {
         self.held.as_ref().is_some_and(|held| held[s].classic)
     }
 
-    /// How often a segment waited as long as a cork's timer takes; never, if as many did not, or if its writer's clock may have let them go.
+    /// How often a segment waited as long as a cork's timer takes; never, if as many did not, or if its
+    /// writer's clock may have let them go.
     pub(crate) fn cork_timers(&self) -> u32 {
         let corked = |c: &&Cork| c.seen > c.against && c.clock.is_timer();
         self.cork.as_deref().filter(corked).map_or(0, |c| u32::from(c.seen))
     }
 
-    /// What seemed to be a cork was none: as many small segments did not wait for its timer, or it was no timer of a kernel (rule 25).
+    /// What seemed to be a cork was none: as many small segments did not wait for its timer, or it was no
+    /// timer of a kernel (rule 25).
     pub(crate) fn corked_nothing(&self) -> bool {
         let others = |c: &Cork| c.seen > 0 && (c.seen <= c.against || !c.clock.is_timer()) && !c.told;
         self.cork.as_deref().is_some_and(others) && self.ticks(false).is_none_or(|ticks| ticks == 0)
@@ -181,7 +186,8 @@ impl Habits {
         self.answers
     }
 
-    /// The server's answers are as late as the timer of a cork, or seem to be (rule 115): how often that was seen on its kernel's clock. `near`: the tap is beside it.
+    /// The server's answers are as late as the timer of a cork, or seem to be (rule 115): how often that was
+    /// seen on its kernel's clock. `near`: the tap is beside it.
     #[inline]
     pub(crate) fn ticks(&self, near: bool) -> Option<u16> {
         self.timed.as_ref().and_then(|timed| timed.ticks(self.answers, near))
@@ -253,7 +259,8 @@ impl Habits {
 mod tests {
     use super::*;
 
-    /// Small writes at the same distance from each other, whose ACKs drift: no timer goes by the segment before (rule 25).
+    /// Small writes at the same distance from each other, whose ACKs drift: no timer goes by the segment
+    /// before (rule 25).
     #[test]
     fn a_cork_goes_by_its_ack() {
         let seen = Cork { seen: 1, whole: 300_000, wait: Nanos::millis(250), ..Cork::default() };

@@ -33,7 +33,8 @@ pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
     match p.arrived.arrival {
         Arrival::Retransmission => return retransmission(p),
         Arrival::Repaired { opened } => {
-            // A fast repair takes a round trip from the last that came, and a quarter for what came out of order (RFC 8985, 6.2).
+            // A fast repair takes a round trip from the last that came, and a quarter for what came out of
+            // order (RFC 8985, 6.2).
             let timer = p.profile.rto_floor.times(7).part(8).max(p.path.rtt.times(5).part(4));
             let repair = if p.waited() >= timer { Repair::Timeout } else { Repair::Fast };
             let wait = Wait::Loss { repair, again: false };
@@ -67,9 +68,9 @@ pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
     wait.with_loss(p.flow.repair().map(|kind| (kind, p.time)).or(recovered))
 }
 
-/// Less than this between two segments is no wait: system calls, interrupts and a virtual CPU's wake-up take that
-/// (measured: 50 to 130 µs for an empty path), and a 64th of a long round trip. Nor is what a coarse clock cannot tell from
-/// nothing (rule 50): the true wait may be a tick longer or shorter.
+/// Less than this between two segments is no wait: system calls, interrupts and a virtual CPU's wake-up take
+/// that (measured: 50 to 130 µs for an empty path), and a 64th of a long round trip. Nor is what a coarse
+/// clock cannot tell from nothing (rule 50): the true wait may be a tick longer or shorter.
 #[inline]
 pub(crate) fn burst_within(rtt: Nanos, tick: Nanos) -> Nanos {
     rtt.part(64).max(NO_WAIT).max(tick.times(2))
@@ -123,9 +124,10 @@ fn probed(p: &Passage<'_>) -> Release {
     update.map_or(closed, |a| closed.with_ack(a.frame()))
 }
 
-/// How long the request was on its way beyond the trip, as the first ACK of it bounds that (rule 51), be it the answer itself if nothing
-/// of its sender is missing before that. Linux acknowledges within 40 ms or a round trip where that is longer
-/// (`tcp_send_delayed_ack`), others within half a second (RFC 9293, 3.8.6.3); and 8 ms of a timer wheel.
+/// How long the request was on its way beyond the trip, as the first ACK of it bounds that (rule 51), be it
+/// the answer itself if nothing of its sender is missing before that. Linux acknowledges within 40 ms or a
+/// round trip where that is longer (`tcp_send_delayed_ack`), others within half a second (RFC 9293, 3.8.6.3);
+/// and 8 ms of a timer wheel.
 fn unheard(p: &Passage<'_>) -> Nanos {
     let start = p.since.time;
     // What was sent again may have been acknowledged before, or not have come.
@@ -146,8 +148,8 @@ fn unheard(p: &Passage<'_>) -> Nanos {
     (ack.time - start - due - crossing).floor0()
 }
 
-/// How long after the last progress an ACK still did not cover all that the peer had sent: it left before the last of it
-/// arrived, so nobody could have worked on the message by then.
+/// How long after the last progress an ACK still did not cover all that the peer had sent: it left before the
+/// last of it arrived, so nobody could have worked on the message by then.
 fn still_on_its_way(p: &Passage<'_>) -> Nanos {
     let start = p.since.time;
     let mut acks = p.peer_acks.newest_first().take_while(|a| a.time > start);
@@ -178,8 +180,8 @@ fn doubt(p: &Passage<'_>, missing: u16) -> Doubt {
     if (1..=2).any(at_timer) { Doubt::Timed } else { Doubt::Possible }
 }
 
-/// A part of what its sender has, far below a full segment, though a full one may be sent (rule 71): three quarters are less than any
-/// tunnel or cached path MTU leaves of 1,500 bytes (1,280, RFC 8200, 5).
+/// A part of what its sender has, far below a full segment, though a full one may be sent (rule 71): three
+/// quarters are less than any tunnel or cached path MTU leaves of 1,500 bytes (1,280, RFC 8200, 5).
 fn is_in_pieces(p: &Passage<'_>) -> bool {
     let room = p.flow.edge.minus(p.arrived.before.nxt);
     !p.segment.flags.psh()
@@ -198,8 +200,8 @@ fn is_missing(p: &Passage<'_>) -> bool {
     p.waited() >= timer - timer.part(16)
 }
 
-/// It left with an ACK. Where one ACK ended several limits (rule 6), the kernel asks for the congestion window first, then the
-/// window, then Nagle (`tcp_write_xmit`).
+/// It left with an ACK. Where one ACK ended several limits (rule 6), the kernel asks for the congestion
+/// window first, then the window, then Nagle (`tcp_write_xmit`).
 fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
     let mss = p.mss();
     let flight = p.arrived.before.nxt.minus(lock.una_before).max(0) as u32;
@@ -213,7 +215,8 @@ fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
         CwndState::AfterLoss | CwndState::Avoiding => false,
     };
     let nodelay_unseen = habits.nodelay_shown(p.sender) == 0;
-    // A timer leaves a window of one segment (RFC 5681, 3.1), until the ACK that ends its recovery; bytes or, for Linux, packets.
+    // A timer leaves a window of one segment (RFC 5681, 3.1), until the ACK that ends its recovery; bytes or,
+    // for Linux, packets.
     let timed =
         |r: (Repair, Nanos)| matches!(r.0, Repair::Timeout | Repair::Spurious) && r.1 >= lock.ack.time;
     let after_timer = p.since.recovered.is_some_and(timed) && flight <= mss && flight + p.segment.len > mss;
@@ -222,7 +225,8 @@ fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
         (Some(ack), _) if !by_cwnd || ack.window_before < mss => {
             Release::inferred(by_window(p, ack, flight)).with_ack(ack.frame())
         }
-        // An ACK that came anywhere in so short a wait would look as if it had ended it: the writer's own gap (rule 65).
+        // An ACK that came anywhere in so short a wait would look as if it had ended it: the writer's own gap
+        // (rule 65).
         (_, Some(_)) if !by_cwnd && !lock.tells && habits.nagle_holds() < 2 => {
             let outstanding = p.arrived.before.nxt.minus(p.flow.una).max(0) as u32;
             Release::inferred(Wait::Pause(Pause { outstanding, ..Pause::default() }))
@@ -264,9 +268,10 @@ fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
     }
 }
 
-/// Linux leaves room of less than a third of the peer's window (`tcp_tso_win_divisor`) as long as an ACK is due, where more than that room
-/// waits, and counts this as limited by that window (`tcp_tso_should_defer`); here, where the congestion window is known to have more. An ACK
-/// is due if the oldest segment is half a round trip old: ACKs came not long before of what had left before it.
+/// Linux leaves room of less than a third of the peer's window (`tcp_tso_win_divisor`) as long as an ACK is
+/// due, where more than that room waits, and counts this as limited by that window (`tcp_tso_should_defer`);
+/// here, where the congestion window is known to have more. An ACK is due if the oldest segment is half a
+/// round trip old: ACKs came not long before of what had left before it.
 fn defers(p: &Passage<'_>, lock: &Lock<'_>, flight: u32) -> bool {
     let (mss, cwnd, window) = (p.mss(), lock.ack.cwnd, lock.ack.window_before);
     let known = p.flow.cwnd.state() == CwndState::Growing && cwnd > 0;
@@ -284,8 +289,8 @@ fn defers(p: &Passage<'_>, lock: &Lock<'_>, flight: u32) -> bool {
         && earlier().any(|a| a.pure() && a.ack.after(a.una_before))
 }
 
-/// Less was in flight than any limit lets: a segment, or the half of `SOCK_MIN_SNDBUF` that is payload. After a loss Linux may let a
-/// single packet fly, however small, and others a segment with what comes next.
+/// Less was in flight than any limit lets: a segment, or the half of `SOCK_MIN_SNDBUF` that is payload. After
+/// a loss Linux may let a single packet fly, however small, and others a segment with what comes next.
 fn is_tiny(p: &Passage<'_>, flight: u32) -> bool {
     let least = p.mss().min(2_048);
     match p.flow.cwnd.state() {
@@ -298,7 +303,8 @@ fn is_tiny(p: &Passage<'_>, flight: u32) -> bool {
     }
 }
 
-/// Room in the peer's window before the ACK that it left with: before the one that opened a full window, if there was one.
+/// Room in the peer's window before the ACK that it left with: before the one that opened a full window, if
+/// there was one.
 fn room_before(p: &Passage<'_>, lock: &Lock<'_>) -> u32 {
     lock.opens.unwrap_or(lock.ack).edge_before.minus(p.arrived.before.nxt).max(0) as u32
 }
@@ -312,15 +318,15 @@ fn nagle(p: &Passage<'_>, ack: &Ack, flight: u32, prompt: bool) -> Release {
     Release::inferred(Wait::Nagle { first, flight, delay, delayed, late_us, prompt }).with_ack(ack.frame())
 }
 
-/// An ACK says all that had come when it left: what the one before it leaves out came later, so that this one was delayed by no more than lies
-/// between them (RFC 9293, 3.8.6.3), however long the data was in a queue.
+/// An ACK says all that had come when it left: what the one before it leaves out came later, so that this one
+/// was delayed by no more than lies between them (RFC 9293, 3.8.6.3), however long the data was in a queue.
 fn held_up(p: &Passage<'_>, ack: &Ack) -> Nanos {
     let before = p.acks.newest_first().find(|a| a.time < ack.time);
     before.map_or(Nanos::MAX, |a| ack.time - a.time)
 }
 
-/// How late the last ACK of two segments was before this one, within a round trip: those are not delayed (RFC 9293, 3.8.6.3), so that a
-/// queue was on the way.
+/// How late the last ACK of two segments was before this one, within a round trip: those are not delayed (RFC
+/// 9293, 3.8.6.3), so that a queue was on the way.
 fn late_anyway(p: &Passage<'_>, ack: &Ack) -> Nanos {
     let recent = |a: &&Ack| ack.time - a.time <= p.path.rtt + ack.late_by(p.path.peer());
     let two = |a: &&Ack| a.ack.minus(a.una_before) >= 2 * p.mss() as i32;
@@ -338,15 +344,16 @@ fn drained(p: &Passage<'_>, lock: &Lock<'_>) -> (bool, u32) {
     (drained, flight.max(0) as u32)
 }
 
-/// The tail of a write had room since ACKs for a third of the flight came, and waited for that of everything: no window did that, nor a
-/// writer that waits for buffer space (rules 20 and 54).
+/// The tail of a write had room since ACKs for a third of the flight came, and waited for that of everything:
+/// no window did that, nor a writer that waits for buffer space (rules 20 and 54).
 fn room_left_a_tail(p: &Passage<'_>, lock: &Lock<'_>) -> bool {
     p.path.is_near() && is_tail(p) && drained(p, lock).0
 }
 
-/// Linux, beside it: ACKs for more than a third of the flight made room that was not used before everything was acknowledged. A writer
-/// that waits for buffer space wakes up at a third (`sk_stream_write_space`), and a tail is held for nothing but another partial segment.
-/// With an ACK that was late it did not leave by chance.
+/// Linux, beside it: ACKs for more than a third of the flight made room that was not used before everything
+/// was acknowledged. A writer that waits for buffer space wakes up at a third (`sk_stream_write_space`), and
+/// a tail is held for nothing but another partial segment. With an ACK that was late it did not leave by
+/// chance.
 fn drained_all(p: &Passage<'_>, lock: &Lock<'_>) -> bool {
     let all = !p.arrived.before.nxt.after(lock.ack.ack);
     // Of two full segments the ACK is not delayed (RFC 9293, 3.8.6.3), but the data may have queued.
@@ -430,8 +437,9 @@ fn by_timer_or_writer(p: &Passage<'_>, habits: &Habits, full: bool) -> Wait {
     }
     let outstanding = p.arrived.before.nxt.minus(flow.una).max(0) as u32;
     if outstanding == 0 && flow.is_small(p.segment.len) && p.profile.os == Some("Linux") {
-        // The timer of a closed window or a cork: max(RTO, 200 ms), up to an eighth late (timer wheel; tcp_probe0_base). RTO is the round trip and 200 ms at
-        // the least (`__tcp_set_rto`), and no timer is early; what passes the tap may be, by the jitter of a trip.
+        // The timer of a closed window or a cork: max(RTO, 200 ms), up to an eighth late (timer wheel;
+        // tcp_probe0_base). RTO is the round trip and 200 ms at the least (`__tcp_set_rto`), and no timer is
+        // early; what passes the tap may be, by the jitter of a trip.
         let timer = flow.rto(p.path.rtt, p.profile).max(Nanos::millis(200));
         let since_ack = p.acks.newest_first().next().map_or(dt, |a| p.time - p.path.own() - a.time);
         let jitter = p.path.own().part(8) + NO_WAIT;
@@ -447,8 +455,8 @@ fn by_timer_or_writer(p: &Passage<'_>, habits: &Habits, full: bool) -> Wait {
     Wait::Pause(Pause { outstanding, flight: recent_flight(p), full, stood, there: false, unread })
 }
 
-/// Bytes that were in flight when the last ACK before the segment came in, if that was in the last quarter of the wait and
-/// the sender was not free since (rule 49).
+/// Bytes that were in flight when the last ACK before the segment came in, if that was in the last quarter of
+/// the wait and the sender was not free since (rule 49).
 fn recent_flight(p: &Passage<'_>) -> u32 {
     if p.was_free() {
         return 0;

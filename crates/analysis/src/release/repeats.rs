@@ -22,8 +22,9 @@ pub(super) fn retransmission(p: &Passage<'_>) -> Release {
         sign = sign.map(|f| f.min(start + p.path.rtt));
     }
     if repair == Repair::Timeout && p.segment.seq == flow.una && flow.recovery.is_none() {
-        // The oldest unacknowledged byte would have been acknowledged a round trip after it left, which was not after the
-        // flight began or the last ACK came: from then on the silence is the loss's, whatever was sent meanwhile (rule 47).
+        // The oldest unacknowledged byte would have been acknowledged a round trip after it left, which was
+        // not after the flight began or the last ACK came: from then on the silence is the loss's, whatever
+        // was sent meanwhile (rule 47).
         let oldest = flow.flight_start.max(flow.last_advance).map(|sent| sent + p.path.rtt);
         sign = oldest.filter(|&o| o < p.since.time);
     }
@@ -32,8 +33,8 @@ pub(super) fn retransmission(p: &Passage<'_>) -> Release {
     Release::inferred(Wait::Loss { repair, again }).with_loss(sign.map(|f| (repair, f)))
 }
 
-/// The latest that a tail loss probe comes: two smoothed round trips and the longest delayed ACK of a single segment (RFC 8985, 7.2),
-/// an eighth late (timer wheel).
+/// The latest that a tail loss probe comes: two smoothed round trips and the longest delayed ACK of a single
+/// segment (RFC 8985, 7.2), an eighth late (timer wheel).
 pub(crate) fn latest_probe(srtt: Nanos) -> Nanos {
     let timer = srtt.times(2) + Nanos::millis(200);
     timer + timer.part(8)

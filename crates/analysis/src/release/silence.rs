@@ -30,9 +30,10 @@ pub(crate) fn hindsight(p: &Passage<'_>) -> Option<Hindsight> {
     shows_a_loss_window(p).then(|| Hindsight::TimedOut { at_least: shortest_timer(p) })
 }
 
-/// After a silence as long as its timer it had sent again what was acknowledged at the tap, more than a trip before: that had not come to it, and so its
-/// application had not been what it waited for. If this segment left with the answer to the repeat, or leaves out what never passed, the wait was
-/// the timer's until now. What never passed was lost, too; else the repeat was not needed.
+/// After a silence as long as its timer it had sent again what was acknowledged at the tap, more than a trip
+/// before: that had not come to it, and so its application had not been what it waited for. If this segment
+/// left with the answer to the repeat, or leaves out what never passed, the wait was the timer's until now.
+/// What never passed was lost, too; else the repeat was not needed.
 pub(super) fn ended_by_a_repeat(p: &Passage<'_>) -> Option<Release> {
     let again = p.flow.last.filter(|l| l.time > p.since.time && !p.arrived.before.nxt.after(l.una))?;
     let unheard = p.flow.last_advance.is_some_and(|a| again.time - a > within(p.path.own()));
@@ -45,10 +46,11 @@ pub(super) fn ended_by_a_repeat(p: &Passage<'_>) -> Option<Release> {
     (lost || answered).then(|| Release::inferred(Wait::Loss { repair, again: true }))
 }
 
-/// Before this segment one was alone in flight for a round trip, though more of its write was to come (no PSH, RFC 9293, 3.9.1.2) and the peer's window had
-/// room for it. That is the window of one segment after a timeout, while an idle time leaves that of a beginning (RFC 5681, 3.1 and 4.1;
-/// `tcp_enter_loss`, `tcp_cwnd_restart`; other stacks than Linux may begin with one as well, so that what never passed before this segment has to show it): what
-/// was alone had been sent again, and a silence before it was a timer's.
+/// Before this segment one was alone in flight for a round trip, though more of its write was to come (no
+/// PSH, RFC 9293, 3.9.1.2) and the peer's window had room for it. That is the window of one segment after a
+/// timeout, while an idle time leaves that of a beginning (RFC 5681, 3.1 and 4.1; `tcp_enter_loss`,
+/// `tcp_cwnd_restart`; other stacks than Linux may begin with one as well, so that what never passed before
+/// this segment has to show it): what was alone had been sent again, and a silence before it was a timer's.
 fn shows_a_loss_window(p: &Passage<'_>) -> bool {
     let (nxt, mss, trip) = (p.arrived.before.nxt, p.flow.mss, p.path.rtt);
     let alone = |l: &Last| l.time == p.since.time && !l.psh && l.len == mss && !(nxt - l.len).after(l.una);
@@ -71,7 +73,8 @@ fn leaves_out(p: &Passage<'_>) -> bool {
     p.arrived.arrival == Arrival::New && p.segment.seq.after(p.arrived.before.nxt)
 }
 
-/// No timeout is shorter: a round trip and its floor (RFC 6298, 2.4), an eighth less for what the packet before was late by.
+/// No timeout is shorter: a round trip and its floor (RFC 6298, 2.4), an eighth less for what the packet
+/// before was late by.
 fn shortest_timer(p: &Passage<'_>) -> Nanos {
     p.path.rtt + p.profile.rto_floor.times(7).part(8)
 }

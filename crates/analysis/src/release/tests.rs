@@ -206,7 +206,8 @@ fn a_small_segment_waits_for_the_ack_of_a_small_one() {
     let all = |r: &mut Row| r.flow.last = r.flow.last.map(|l| Last { una: NXT - MSS, ..l });
     let full = row(ms(60), MSS).acked(ms(60), MSS).with(|r| r.before.small_end = NXT).with(all);
     assert!(matches!(full.release().wait, Wait::Acked(_)));
-    // With room for it since ACKs for more than a third of the flight came, it had not been written (rule 20), unless the ACK was late.
+    // With room for it since ACKs for more than a third of the flight came, it had not been written (rule
+    // 20), unless the ACK was late.
     let last = |una: u32, late: i64| {
         row(ms(60 + late), MSS).acked(ms(60 + late), MSS).with(|r| {
             r.flow.last = r.flow.last.map(|l| Last { una: NXT - una, ..l });
@@ -369,8 +370,8 @@ fn deciding_learns_nothing_and_learning_counts_once() {
     held.with(|r| r.habits = habits).is(pause(0, false));
 }
 
-/// An ACK of two segments is not delayed: what it is late by, the next one is late by as well; and no ACK is delayed by more than lies between
-/// it and the one before (rule 4).
+/// An ACK of two segments is not delayed: what it is late by, the next one is late by as well; and no ACK is
+/// delayed by more than lies between it and the one before (rule 4).
 #[test]
 fn an_ack_behind_a_queue_is_not_delayed() {
     let delayed = |first: i64, before: Nanos| {
@@ -401,8 +402,8 @@ fn no_limit_is_smaller_than_a_segment() {
     assert_eq!([2_047, 2_048].map(|flight| left(flight, 60_000)), [false, true]);
 }
 
-/// Beside it an ACK of the last 100 µs and the reaction is taken for the one that let a segment go: in a wait of no more than that any
-/// would be (rule 65).
+/// Beside it an ACK of the last 100 µs and the reaction is taken for the one that let a segment go: in a wait
+/// of no more than that any would be (rule 65).
 #[test]
 fn a_hold_is_told_from_chance_by_its_length() {
     let near = |waited: i64| {
@@ -467,7 +468,8 @@ fn a_witness_overrides_what_was_inferred() {
     assert_eq!(told(held(), written(at(-5))), (nagle, Source::Kernel, None));
     assert_eq!(told(held(), Witness::default()), (nagle, Source::Inferred, None));
     assert_eq!(told(held(), Witness { nodelay: Some(true), ..written(at(30)) }).1, Source::Inferred);
-    // It left later than the ACK that it was held until, by an inference a pause: with TCP_NODELAY known to be off, Nagle.
+    // It left later than the ACK that it was held until, by an inference a pause: with TCP_NODELAY known to
+    // be off, Nagle.
     let late = || row(ms(60), 100).acked(ms(40), 10).with(|r| r.before.small_end = NXT);
     let off = Witness { nodelay: Some(false), ..written(at(10)) };
     let wait = Wait::Nagle {

@@ -1,19 +1,20 @@
 //! Answers below a segment that came as late as the kernel's timer for what is corked (rule 115).
 //!
-//! A program that holds its answers with TCP_CORK or MSG_MORE and never lets them go looks as if it worked for 200 ms and a round trip. What
-//! tells them apart is the clock: such a timer ends with a tick of the kernel, whenever the request came, so that the times between such answers are whole ticks. A
-//! program's sleep (`hrtimer`) begins when it is asked.
+//! A program that holds its answers with TCP_CORK or MSG_MORE and never lets them go looks as if it worked
+//! for 200 ms and a round trip. What tells them apart is the clock: such a timer ends with a tick of the
+//! kernel, whenever the request came, so that the times between such answers are whole ticks. A program's
+//! sleep (`hrtimer`) begins when it is asked.
 
 use crate::profile::NO_WAIT;
 use crate::rest::at_rest;
 use crate::track::Passage;
 use tcpwhy_base::Nanos;
 
-/// The ticks of kernels in use (`CONFIG_HZ` 250, 1000, whose timers of 64 ms and more end with every eighth, 100 and 300), in thirds of a microsecond:
-/// whatever is a whole number of the others is one of these.
+/// The ticks of kernels in use (`CONFIG_HZ` 250, 1000, whose timers of 64 ms and more end with every eighth,
+/// 100 and 300), in thirds of a microsecond: whatever is a whole number of the others is one of these.
 const TICKS: [i64; 2] = [12_000, 10_000];
-/// As far a timer may be off its tick (its interrupt runs others first, and packets pass taps later): within this on either side lie a tenth of all times for
-/// the longer tick, an eighth for the shorter one.
+/// As far a timer may be off its tick (its interrupt runs others first, and packets pass taps later): within
+/// this on either side lie a tenth of all times for the longer tick, an eighth for the shorter one.
 const OFF: i64 = 600;
 /// Clocks go apart by some ten millionths: longer times tell nothing.
 const LONGEST: Nanos = Nanos::secs(4);
@@ -86,8 +87,9 @@ impl Timed {
         self.told = Some(ticks);
     }
 
-    /// How often the time between two of them, each time another one, was a whole number of ticks, where that is no chance; zero: so late answers may be a cork's.
-    /// `None`: they are not, or too few of all `answers` are so late. `near`: beside their sender every such time is seen.
+    /// How often the time between two of them, each time another one, was a whole number of ticks, where that
+    /// is no chance; zero: so late answers may be a cork's. `None`: they are not, or too few of all `answers`
+    /// are so late. `near`: beside their sender every such time is seen.
     #[cold]
     #[inline(never)]
     pub(super) fn ticks(&self, answers: u32, near: bool) -> Option<u16> {
@@ -112,13 +114,15 @@ fn whole_ticks(time: Nanos) -> [bool; 2] {
     TICKS.map(|tick| (thirds + OFF).rem_euclid(tick) <= 2 * OFF)
 }
 
-/// Segments that left in the middle of a message as late as the timer of a cork: whether a kernel's clock let them go, or their writer's.
+/// Segments that left in the middle of a message as late as the timer of a cork: whether a kernel's clock let
+/// them go, or their writer's.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OnTick {
     /// The first of them, or the first after a long time.
     since: Nanos,
-    /// How many left whole ticks after that, and how many did not; and how many of the former had begun to wait at no tick, or for another time than the
-    /// one before, as a writer with a clock of its own does not.
+    /// How many left whole ticks after that, and how many did not; and how many of the former had begun to
+    /// wait at no tick, or for another time than the one before, as a writer with a clock of its own does
+    /// not.
     on: u16,
     off: u16,
     shown: u16,
@@ -154,9 +158,11 @@ impl OnTick {
     }
 }
 
-/// How late the answer is, if that is as late as the timer of a cork whose program wrote at once: max(RTO, 200 ms), where RTO is the round trip and 200 ms at the least
-/// (`tcp_probe0_base`, `__tcp_set_rto`), no sooner but for the jitter of a trip, and no later than a jiffy and a step of the timer wheel (`calc_index`: below 64
-/// jiffies of 4 or 10 ms one, from there on eight of 4 or of 1), and what of a tick that began when it came.
+/// How late the answer is, if that is as late as the timer of a cork whose program wrote at once: max(RTO,
+/// 200 ms), where RTO is the round trip and 200 ms at the least (`tcp_probe0_base`, `__tcp_set_rto`), no
+/// sooner but for the jitter of a trip, and no later than a jiffy and a step of the timer wheel
+/// (`calc_index`: below 64 jiffies of 4 or 10 ms one, from there on eight of 4 or of 1), and what of a tick
+/// that began when it came.
 pub(super) fn timed(p: &Passage<'_>) -> Option<Nanos> {
     let late = p.waited() - p.path.own();
     if late < SOONEST || p.profile.os != Some("Linux") || !p.flow.is_small(p.segment.len) {

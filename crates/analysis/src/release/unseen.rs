@@ -6,8 +6,9 @@ use crate::release::value::{Release, Wait};
 use crate::track::{Ack, Arrival, Passage};
 use tcpwhy_base::{End, Nanos};
 
-/// Since the last progress the sender acknowledged what its peer never sent past the tap, though it came. It answers that: from when it had come at
-/// the latest, as far as is known. Before that the wait was for the peer; what that waited for shows in what passed around it, or not at all.
+/// Since the last progress the sender acknowledged what its peer never sent past the tap, though it came. It
+/// answers that: from when it had come at the latest, as far as is known. Before that the wait was for the
+/// peer; what that waited for shows in what passed around it, or not at all.
 pub(super) fn answer_to_the_unseen(p: &Passage<'_>, habits: &Habits) -> Option<Release> {
     // What came with a SYN passed without being a segment of its own.
     let end = p.peer.last.map(|l| l.end).or((p.sender == End::Client).then_some(p.peer.base))?;
@@ -23,7 +24,8 @@ pub(super) fn answer_to_the_unseen(p: &Passage<'_>, habits: &Habits) -> Option<R
     Some(Release { unseen: Some((passed, before)), ..Release::inferred(Wait::ANSWER) })
 }
 
-/// What passed unseen until `told` was small, and left with the ACK of a small segment before it: Nagle's algorithm had held it (rule 4).
+/// What passed unseen until `told` was small, and left with the ACK of a small segment before it: Nagle's
+/// algorithm had held it (rule 4).
 fn held_until(p: &Passage<'_>, habits: &Habits, told: &Ack, passed: Nanos) -> Option<Wait> {
     let last = p.peer.last?;
     let len = told.ack.minus(last.end).max(0) as u32;

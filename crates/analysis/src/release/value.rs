@@ -82,11 +82,13 @@ pub(crate) enum Wait {
         /// Window last offered before.
         window: u32,
         flight: u32,
-        /// Data lay unread when the ACK that released it was due, and by how much it was late; zero: its window says so.
+        /// Data lay unread when the ACK that released it was due, and by how much it was late; zero: its
+        /// window says so.
         unread: Option<Nanos>,
     },
-    /// Its sender's pace, in a round in which so many bytes filled the window before an ACK opened it again: whoever read there was late, or not (rule
-    /// 108). Zero bytes: it was not full, but data lay unread there.
+    /// Its sender's pace, in a round in which so many bytes filled the window before an ACK opened it again:
+    /// whoever read there was late, or not (rule 108). Zero bytes: it was not full, but data lay unread
+    /// there.
     Spread { flight: u32, unread: bool },
     /// The other side, which probed the window that this one had shut: more of its message was to come.
     Shut { window: u32 },
@@ -138,7 +140,8 @@ pub(crate) enum Wait {
     Unread,
     /// The other side had spoken last.
     Turn {
-        /// How long the last of what the other side had sent was still on its way; where another tap is there, how long it can have been.
+        /// How long the last of what the other side had sent was still on its way; where another tap is
+        /// there, how long it can have been.
         on_the_way: Nanos,
         /// How much of the wait went by before its ACK can have been due, seen from afar.
         unheard: Nanos,
@@ -147,10 +150,11 @@ pub(crate) enum Wait {
         /// How long it took beside its sender, where another tap is there.
         seen: Option<Nanos>,
     },
-    /// The same, of an answer before which the server had other requests: all but this first part of the wait (rule 104). So many bytes had been sent that
-    /// it does not acknowledge.
+    /// The same, of an answer before which the server had other requests: all but this first part of the wait
+    /// (rule 104). So many bytes had been sent that it does not acknowledge.
     Behind { idle: Nanos, bytes: u32 },
-    /// Who asked still waited for bytes of an answer that never came; full segments alone, where smaller ones passed (rule 106).
+    /// Who asked still waited for bytes of an answer that never came; full segments alone, where smaller ones
+    /// passed (rule 106).
     NeverCame { whole: bool },
     /// It is a retransmission.
     Loss {

@@ -42,9 +42,9 @@ fn acknowledges_many(p: &Passage<'_>, ack: &Ack) -> bool {
     !ack.at_a_hole() && ack.ack.minus(ack.una_before) >= 2 * p.mss() as i32
 }
 
-/// That data lay unread: more than half of the receiver's buffer was full of it (`__tcp_select_window`): a larger one would fill up as
-/// well; zero. A small window is mostly what has just arrived, so says nothing; but a late ACK does: for most of the wait, by as much
-/// as it was late (rule 86).
+/// That data lay unread: more than half of the receiver's buffer was full of it (`__tcp_select_window`): a
+/// larger one would fill up as well; zero. A small window is mostly what has just arrived, so says nothing;
+/// but a late ACK does: for most of the wait, by as much as it was late (rule 86).
 pub(super) fn is_unread(p: &Passage<'_>, ack: &Ack) -> Option<Nanos> {
     let offered = ack.offered();
     // The largest may have come since: then it grew, and says nothing of what lay there before.
@@ -81,8 +81,9 @@ pub(super) fn is_unread(p: &Passage<'_>, ack: &Ack) -> Option<Nanos> {
     shows.then_some(late).or_else(lies)
 }
 
-/// This ACK took all that was in flight, so that nothing more came for a trip, and the buffer was empty just before it or after it with nothing new
-/// in it: whoever reads had caught up, and waited for data itself. How late the ACK was says what its reader took (rule 21).
+/// This ACK took all that was in flight, so that nothing more came for a trip, and the buffer was empty just
+/// before it or after it with nothing new in it: whoever reads had caught up, and waited for data itself. How
+/// late the ACK was says what its reader took (rule 21).
 fn caught_up(p: &Passage<'_>, ack: &Ack) -> bool {
     let (nxt, largest) = (p.arrived.before.nxt, p.largest_window.unwrap_or(0));
     let is_empty = |a: &Ack| a.offered() > largest / 4 * 3;
@@ -91,11 +92,13 @@ fn caught_up(p: &Passage<'_>, ack: &Ack) -> bool {
     !nxt.after(ack.ack) && (since.any(|a| a.ack == ack.ack && is_empty(a)) || before.is_some_and(is_empty))
 }
 
-/// For a round trip each ACK has offered no more than three quarters of the largest window, and this one, for two segments or more, was late as well, for an
-/// eighth of `wait`: data lay there all the time, and whoever reads never waited for more (rule 21). A window alone may be smaller than before for another reason:
-/// Linux scales it by how much memory the packets of late take (`scaling_ratio`), and offers less while it hands up what came together. Neither lasts: the scale
-/// is measured anew only where segments become larger (`tcp_measure_rcv_mss`), and a buffer of which all is read in each trip grows (`tcp_rcv_space_adjust`).
-/// So three trips of such windows, a plateau (rule 19), say it without a late ACK.
+/// For a round trip each ACK has offered no more than three quarters of the largest window, and this one, for
+/// two segments or more, was late as well, for an eighth of `wait`: data lay there all the time, and whoever
+/// reads never waited for more (rule 21). A window alone may be smaller than before for another reason: Linux
+/// scales it by how much memory the packets of late take (`scaling_ratio`), and offers less while it hands up
+/// what came together. Neither lasts: the scale is measured anew only where segments become larger
+/// (`tcp_measure_rcv_mss`), and a buffer of which all is read in each trip grows (`tcp_rcv_space_adjust`). So
+/// three trips of such windows, a plateau (rule 19), say it without a late ACK.
 #[inline]
 pub(super) fn lies_there(p: &Passage<'_>, ack: &Ack, wait: Nanos) -> bool {
     p.acks.is_low() && lies_behind_low_windows(p, ack, wait)
@@ -118,8 +121,8 @@ fn lies_behind_low_windows(p: &Passage<'_>, ack: &Ack, wait: Nanos) -> bool {
     low && (acknowledges_many(p, ack) && shows(late()) || long()) && !caught_up(p, ack)
 }
 
-/// None of the last ACKs (four, and those of a reaction time) offered more than three quarters of the largest window: whoever read left something there each time,
-/// and so never waited for more (rule 102).
+/// None of the last ACKs (four, and those of a reaction time) offered more than three quarters of the largest
+/// window: whoever read left something there each time, and so never waited for more (rule 102).
 fn was_never_empty(p: &Passage<'_>) -> bool {
     let largest = p.largest_window.filter(|&w| w >= 8 * p.mss());
     largest.is_some_and(|w| p.acks.newest_first().all(|a| a.offered() <= w / 4 * 3))

@@ -1,5 +1,5 @@
-//! What released a segment, as the kernel of its sender tells: where that was watched, packets are asked only for what it
-//! does not say.
+//! What released a segment, as the kernel of its sender tells: where that was watched, packets are asked only
+//! for what it does not say.
 
 use crate::profile::delayed_from;
 use crate::release::acked::is_held_until;
@@ -11,8 +11,8 @@ use tcpwhy_base::{Nanos, Source, Timer, Witness};
 /// Between a call or a timer and the packet that it sends: a busy host takes up to a millisecond.
 pub(crate) const AT_ONCE: Nanos = Nanos::millis(1);
 
-/// The release, corrected by the witness. A witness is believed only beside its host: elsewhere its times are not those of
-/// the tap.
+/// The release, corrected by the witness. A witness is believed only beside its host: elsewhere its times are
+/// not those of the tap.
 pub(super) fn witnessed(p: &Passage<'_>, inferred: Release, witness: &Witness) -> Release {
     if !is_beside(&p.path) {
         return inferred;
@@ -26,8 +26,8 @@ pub(super) fn witnessed(p: &Passage<'_>, inferred: Release, witness: &Witness) -
     told.unwrap_or(inferred)
 }
 
-/// The tap is beside the host that this is the path of: over loopback and within a rack every tap is beside both, whichever end
-/// answers sooner.
+/// The tap is beside the host that this is the path of: over loopback and within a rack every tap is beside
+/// both, whichever end answers sooner.
 pub(crate) fn is_beside(path: &PathView) -> bool {
     path.is_near() || path.own() <= AT_ONCE
 }
@@ -95,7 +95,8 @@ fn there(inferred: &Release, late: Option<Nanos>) -> Option<Release> {
     late.is_none().then_some(Release { wait, ..*inferred })
 }
 
-/// The first segment of an answer: its application worked until it wrote. What held it from then on is known of options alone.
+/// The first segment of an answer: its application worked until it wrote. What held it from then on is known
+/// of options alone.
 fn by_answer(p: &Passage<'_>, inferred: &Release, witness: &Witness) -> Option<Release> {
     let written = witness.written.filter(|&w| w > p.since.time)?;
     let turn = matches!(inferred.wait, Wait::Turn { .. });

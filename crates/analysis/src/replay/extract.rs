@@ -15,8 +15,8 @@ const MOST_TRIPS: u32 = 4;
 /// Repeats of the first exchange that warm a connection up whose beginning is not replayed.
 const WARM: usize = 3;
 
-/// Linux gives a connection a send buffer for ten segments of the largest kind at least (`tcp_sndbuf_expand`: the initial
-/// window): what is filled by fewer was set.
+/// Linux gives a connection a send buffer for ten segments of the largest kind at least (`tcp_sndbuf_expand`:
+/// the initial window): what is filled by fewer was set.
 const SEGMENTS_AT_LEAST: u64 = 10;
 
 /// What can be replayed of a connection.

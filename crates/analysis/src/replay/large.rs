@@ -1,4 +1,5 @@
-//! Exchanges that are too large for all of their replays: the beginning is replayed, and what comes after it goes on as that did at last.
+//! Exchanges that are too large for all of their replays: the beginning is replayed, and what comes after it
+//! goes on as that did at last.
 
 use super::spent::Spent;
 use tcpwhy_base::{Nanos, Step, Turn};
@@ -6,8 +7,8 @@ use tcpwhy_model::{Outcome, Story};
 
 /// Exchanges before and after the one in question that are replayed with it.
 const AROUND: usize = 8;
-/// What goes on is measured from the middle of what is replayed, where it no longer starts, to a sixteenth before its end, where nothing waits for
-/// a last packet yet.
+/// What goes on is measured from the middle of what is replayed, where it no longer starts, to a sixteenth
+/// before its end, where nothing waits for a last packet yet.
 const FROM: (u64, u64) = (1, 2);
 const TO: (u64, u64) = (15, 16);
 

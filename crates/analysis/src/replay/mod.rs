@@ -45,15 +45,16 @@ pub fn predict(analysis: &mut Analysis) {
     agree(&mut analysis.findings);
 }
 
-/// Changes that the capture speaks against, and that no finding offers: however fast they are in the model, nobody is told to make them.
+/// Changes that the capture speaks against, and that no finding offers: however fast they are in the model,
+/// nobody is told to make them.
 fn refuted(findings: &[Finding]) -> Vec<FixId> {
     let offered = |fix: FixId| findings.iter().flat_map(|f| &f.fixes).any(|x| tried_as(x.fix) == fix);
     let all = findings.iter().flat_map(|f| &f.refuted).map(|r| tried_as(r.fix));
     all.filter(|&fix| !offered(fix)).collect()
 }
 
-/// What a replay says of a change holds for every finding whose time lies in the replayed part: where that finding was not
-/// replayed itself, the change saves it no more than all of that part.
+/// What a replay says of a change holds for every finding whose time lies in the replayed part: where that
+/// finding was not replayed itself, the change saves it no more than all of that part.
 fn hear_each_other(analysis: &mut Analysis) {
     let said: Vec<(usize, Replay)> =
         analysis.findings.iter().enumerate().filter_map(|(at, f)| Some((at, *f.replay.clone()?))).collect();
@@ -131,15 +132,17 @@ fn replay(f: &mut Finding, c: &Connection, runs: &mut Runs<'_>) {
     f.replay = Some(Box::new(done));
 }
 
-/// What a cause took, and what comes in its place: on a connection that is kept, and lies idle, a window grows again as on a new one.
+/// What a cause took, and what comes in its place: on a connection that is kept, and lies idle, a window
+/// grows again as on a new one.
 fn held_by(spent: &Spent, cause: (Cause, Option<Side>)) -> Nanos {
     let again =
         if cause.0 == Cause::SlowStart { spent.by((Cause::IdleRestart, cause.1)) } else { Nanos::ZERO };
     spent.by(cause) + again
 }
 
-/// A fix that wins nothing in a replay to be trusted is no fix: what is proposed and what would not help never meet. Less than a
-/// hundredth is nothing, as in `predict`: one write or one packet less moves that much about.
+/// A fix that wins nothing in a replay to be trusted is no fix: what is proposed and what would not help
+/// never meet. Less than a hundredth is nothing, as in `predict`: one write or one packet less moves that
+/// much about.
 fn drop_what_saves_nothing(f: &mut Finding, no_help: &[NoEffect]) {
     let all = f.of_requests();
     let useless = |fix: &Fix| match fix.replayed {
@@ -182,7 +185,8 @@ mod tests {
     use super::*;
     use crate::result::{Example, Frames};
 
-    /// A window that grew by itself needs no other buffer, but may begin with more; without scaling nothing of the kind helps.
+    /// A window that grew by itself needs no other buffer, but may begin with more; without scaling nothing
+    /// of the kind helps.
     #[test]
     fn what_is_refuted_and_nowhere_offered_is_not_combined() {
         let refuting = |offered: &[FixId]| {

@@ -1,4 +1,5 @@
-//! The reader of a connection, as far as it shows: how much it takes before its window is full, and when it did not read.
+//! The reader of a connection, as far as it shows: how much it takes before its window is full, and when it
+//! did not read.
 
 use crate::facts::Facts;
 use crate::profile::set_its_buffer;

@@ -1,7 +1,9 @@
-//! Which connections could have been spared: those that opened while an earlier one between the same hosts had nothing more to do.
+//! Which connections could have been spared: those that opened while an earlier one between the same hosts
+//! had nothing more to do.
 //!
-//! The first of several opens all the same, and so does each that runs beside others. One that is kept lies idle until the next request, for which a
-//! sender takes its window back (`tcp_cwnd_restart`): a replay of the change needs to know for how long (rule 121).
+//! The first of several opens all the same, and so does each that runs beside others. One that is kept lies
+//! idle until the next request, for which a sender takes its window back (`tcp_cwnd_restart`): a replay of
+//! the change needs to know for how long (rule 121).
 
 use crate::result::{Connection, Finding, Fix};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,5 @@
-//! The runs of replays: each example and each change of it is run once, however many findings share it, and several at a time.
+//! The runs of replays: each example and each change of it is run once, however many findings share it, and
+//! several at a time.
 
 use super::extract::{Extract, extract_of};
 use super::large::{Rest, Size};
@@ -15,8 +16,9 @@ const EVENTS: u64 = 400_000;
 /// Of what is left, one example that is too large for all of it takes one of so many parts at least, and at most.
 const LEAST: u64 = 8;
 const MOST: u64 = 2;
-/// So many times what the path and its buffers hold are replayed at least: slow start takes twice that (each round trip sends twice what
-/// the one before did), a window twice as large, which a change may bring, twice as much, and as long again is measured.
+/// So many times what the path and its buffers hold are replayed at least: slow start takes twice that (each
+/// round trip sends twice what the one before did), a window twice as large, which a change may bring, twice
+/// as much, and as long again is measured.
 const SETTLED: u64 = 8;
 /// Beside its changes an example is run as it was seen, up to four times, and some of the changes together.
 const OTHERS: u64 = 5;
@@ -65,7 +67,8 @@ struct Tried {
 }
 
 impl Runs<'_> {
-    /// None was run yet; a connection that is kept lies idle as `reuse` says, and what is `refuted` is not proposed together with others.
+    /// None was run yet; a connection that is kept lies idle as `reuse` says, and what is `refuted` is not
+    /// proposed together with others.
     pub(super) fn new(reuse: Reuse<'_>, refuted: Vec<FixId>) -> Runs<'_> {
         Runs { reuse, refuted, left: EVENTS, examples: Vec::new() }
     }

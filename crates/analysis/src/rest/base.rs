@@ -8,9 +8,9 @@ use tcpwhy_base::{
     CAUSES, Cause, End, Endpoint, Ends, Held, Nanos, Program, Seq, Side, Source, Timer, Told, Witness,
 };
 
-/// One that was said before is told by its place. A moment is told by how far it is from the last one, a length of time by itself:
-/// whichever is less. Most clocks of captures tick by the microsecond. The ends of time, which stand for none, are one of those that are
-/// whole and less than that.
+/// One that was said before is told by its place. A moment is told by how far it is from the last one, a
+/// length of time by itself: whichever is less. Most clocks of captures tick by the microsecond. The ends of
+/// time, which stand for none, are one of those that are whole and less than that.
 impl Rest for Nanos {
     #[inline]
     fn put(&self, to: &mut Packer) {
@@ -23,7 +23,8 @@ impl Rest for Nanos {
     }
 }
 
-/// What follows the bit that it is not zero: whether it was said; and if not, whether it is near the last moment, and in microseconds.
+/// What follows the bit that it is not zero: whether it was said; and if not, whether it is near the last
+/// moment, and in microseconds.
 const SAID: u64 = 1;
 const NEAR: u64 = 1 << 1;
 const MICROS: u64 = 1 << 2;

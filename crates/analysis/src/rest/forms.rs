@@ -10,8 +10,9 @@ pub(crate) trait Form<T> {
     fn read(from: &mut Unpacker<'_>) -> T;
 }
 
-/// A number that mostly is near the last one of its kind: it is told by how far it is from that, or by itself, whichever is less. The
-/// same again is a bit. Zero, which mostly is none at all, says nothing of the next.
+/// A number that mostly is near the last one of its kind: it is told by how far it is from that, or by
+/// itself, whichever is less. The same again is a bit. Zero, which mostly is none at all, says nothing of the
+/// next.
 pub(crate) struct Like<const KIND: usize>;
 
 /// How many kinds there are.

@@ -1,5 +1,5 @@
-//! What a type of several values looks like at rest: `at_rest!` beside it, with each of its fields or variants. One that is forgotten
-//! does not compile.
+//! What a type of several values looks like at rest: `at_rest!` beside it, with each of its fields or
+//! variants. One that is forgotten does not compile.
 
 /// ```text
 /// at_rest! { Half { flow, counts, stamp as Near } }              // a field that has another form than its type

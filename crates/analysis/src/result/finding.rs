@@ -97,7 +97,8 @@ pub struct Finding {
     pub lost: Nanos,
     /// Share of setup + exchanges + gaps before the last byte.
     pub share: f64,
-    /// Share of the time of requests, 0 to 1: [`Finding::of_requests`] of [`Totals::requests`](crate::Totals::requests).
+    /// Share of the time of requests, 0 to 1: [`Finding::of_requests`] of
+    /// [`Totals::requests`](crate::Totals::requests).
     pub share_of_requests: f64,
     /// The part of `lost` after the last byte of its connection, which nobody waited for.
     pub tail: Nanos,
@@ -127,12 +128,13 @@ pub struct Finding {
     pub text: Option<Box<str>>,
     /// Some spans' key frames, for people.
     pub evidence: Vec<Frames>,
-    /// Exchanges that show it, by name, and how many of each; those first that hold most of its time. Only of those kept in detail,
-    /// and only where somebody looked for names.
+    /// Exchanges that show it, by name, and how many of each; those first that hold most of its time. Only of
+    /// those kept in detail, and only where somebody looked for names.
     pub names: Vec<(Box<str>, u64)>,
     /// There are exchanges that show it beside those: of other names, of none, or only summed.
     pub more_names: bool,
-    /// What to do, best first (of a capture's findings only; for a connection's there is [`fixes_on`](crate::fixes_on)).
+    /// What to do, best first (of a capture's findings only; for a connection's there is
+    /// [`fixes_on`](crate::fixes_on)).
     pub fixes: Vec<Fix>,
     /// Fixes of the table that this capture refutes, each with why.
     pub refuted: Vec<Refuted>,
@@ -146,7 +148,8 @@ impl Finding {
         if self.example.exchange > 0 { self.example.end - self.example.start } else { Nanos::ZERO }
     }
 
-    /// The work of a server of which half or more may have been a cork of its own: which of the two does not show (rule 115).
+    /// The work of a server of which half or more may have been a cork of its own: which of the two does not
+    /// show (rule 115).
     pub fn may_be_corked(&self) -> bool {
         let timed = matches!(self.facts, Facts::TimedAnswer { .. });
         self.cause == Cause::ServerThink && timed && self.unsure.times(2) >= self.lost
@@ -228,8 +231,9 @@ impl Finding {
         self.lost - self.tail - self.idle - self.counted_elsewhere
     }
 
-    /// What its fixes may save: time of requests, and of requests in series the trips, which lie between them in a capture beside the server. Where
-    /// transfers side by side filled a link, only what makes that faster saves their time (rule 99).
+    /// What its fixes may save: time of requests, and of requests in series the trips, which lie between them
+    /// in a capture beside the server. Where transfers side by side filled a link, only what makes that
+    /// faster saves their time (rule 99).
     pub(crate) fn to_save(&self) -> Nanos {
         let full = self.link_full.map_or(Nanos::ZERO, |full| full.time);
         match self.cause {

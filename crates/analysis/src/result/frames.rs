@@ -64,7 +64,8 @@ impl Frames {
         frames
     }
 
-    /// What [`Frames::new`] makes of the most usual ones: none decides, or the ends themselves do, and perhaps one between them.
+    /// What [`Frames::new`] makes of the most usual ones: none decides, or the ends themselves do, and
+    /// perhaps one between them.
     #[inline(always)]
     fn of_ends(file: u16, a: u64, b: u64, key: &[u64]) -> Option<Frames> {
         let (from, between, to) = match *key {

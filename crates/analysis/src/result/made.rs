@@ -1,5 +1,6 @@
-//! Answers that are put together by hand: by what shows them, to be tried. Their structs grow, so that only this crate can build them;
-//! what is not asked for here has the value of an answer that knows nothing of it, and can be set.
+//! Answers that are put together by hand: by what shows them, to be tried. Their structs grow, so that only
+//! this crate can build them; what is not asked for here has the value of an answer that knows nothing of it,
+//! and can be set.
 
 use super::{
     Closed, Connection, End, Ended, Example, Exchange, Extremes, Finding, Fix, Frames, Gap, Omitted, Path,

@@ -6,7 +6,8 @@ use tcpwhy_base::{Cause, FixId, Nanos, Side, TraceParent};
 /// Names that a finding carries.
 const NAMES: usize = 5;
 
-/// What the first bytes of an exchange say of it. The analysis sees none of them: who reads the capture a second time puts it here.
+/// What the first bytes of an exchange say of it. The analysis sees none of them: who reads the capture a
+/// second time puts it here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named {
     /// `POST /orders`; empty if only the rest is known.

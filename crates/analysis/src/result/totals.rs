@@ -12,8 +12,8 @@ pub struct Totals {
     pub duplicates: u64,
     /// Connections.
     pub connections: u64,
-    /// Of these, connections of a single packet without payload that are not listed: those of scans, and of others all but
-    /// the first thousand.
+    /// Of these, connections of a single packet without payload that are not listed: those of scans, and of
+    /// others all but the first thousand.
     pub unlisted: u64,
     /// Of these, connections that are not listed since only [some](crate::Analyzer::listing) were asked for.
     pub not_kept: u64,
@@ -21,7 +21,8 @@ pub struct Totals {
     pub two_sided: u64,
     /// Connections whose beginning is not in the capture, and how long somebody waited on these.
     pub midstream: (u64, Nanos),
-    /// Connections that were opened and closed without a byte between, and how long the handshakes of these took: no request waited for them.
+    /// Connections that were opened and closed without a byte between, and how long the handshakes of these
+    /// took: no request waited for them.
     pub empty: (u64, Nanos),
     /// Connections that a reset ended while an answer was under way.
     pub cut_off: u64,
@@ -41,7 +42,8 @@ pub struct Totals {
     pub exchanges: u64,
     /// By whom they were answered, the one that took most time first.
     pub servers: Vec<Server>,
-    /// Of the exchanges kept in detail, those that lie within one other alone, to whose server theirs is the upstream; ascending.
+    /// Of the exchanges kept in detail, those that lie within one other alone, to whose server theirs is the
+    /// upstream; ascending.
     pub asked: Vec<Asked>,
     /// Links that several transfers filled together, in the order of time.
     pub shared_links: Vec<SharedLink>,

@@ -11,8 +11,8 @@ pub(super) const CONNECTIONS: usize = 20;
 /// Connections that are remembered for it: some of those may be left out of the answer later.
 const REMEMBERED: usize = 4 * CONNECTIONS;
 
-/// Where a connection stands among others: they come as they end, and stand in the order of their first packets. Its number is the final one only
-/// after [`Order::renumber`].
+/// Where a connection stands among others: they come as they end, and stand in the order of their first
+/// packets. Its number is the final one only after [`Order::renumber`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Order {
     frame: u64,

@@ -1,4 +1,5 @@
-//! Several segments at once: the state of a connection is seldom in a cache, and that of several can be fetched together.
+//! Several segments at once: the state of a connection is seldom in a cache, and that of several can be
+//! fetched together.
 
 use super::held::Held;
 use super::index::{Key, Tag};
@@ -110,8 +111,8 @@ impl Analyzer {
         }
     }
 
-    /// Those of the segments behind this one that are of its connection and decide nothing go to its state, as far as they follow each
-    /// other; gives the rest.
+    /// Those of the segments behind this one that are of its connection and decide nothing go to its state,
+    /// as far as they follow each other; gives the rest.
     #[inline]
     fn push_run<'a>(&mut self, segment: &Segment, behind: &'a [Segment], known: Known) -> &'a [Segment] {
         let words = Words::of(&segment.src, &segment.dst);
@@ -136,8 +137,8 @@ impl Analyzer {
         left
     }
 
-    /// The connections of a group take its segments. Earlier ones may have begun or ended some since they were looked up: what is
-    /// still there is still it.
+    /// The connections of a group take its segments. Earlier ones may have begun or ended some since they
+    /// were looked up: what is still there is still it.
     fn push_group(&mut self, group: &[Segment], on_the_way: &Group) {
         // Whether packets wait changes no answer, so that it may stay as it is for a while.
         let crowded = self.is_crowded();
@@ -267,7 +268,8 @@ fn is_same(key: &Key<'_>, words: Words, link: u32) -> bool {
     (key.words == words || key.words == words.turned()) && key.link == link && !words.are_wide()
 }
 
-/// Whether a segment goes the way of another one, whose ends are these; `None`: it is not between the same ends, on the same link.
+/// Whether a segment goes the way of another one, whose ends are these; `None`: it is not between the same
+/// ends, on the same link.
 #[inline(always)]
 fn same_way(next: &Segment, segment: &Segment, words: Words) -> Option<bool> {
     let ends = Words::of(&next.src, &next.dst);

@@ -35,8 +35,9 @@ impl Taps {
 }
 
 impl Analyzer {
-    /// The same, where packets that passed a second tap come as well ([`Observation::Elsewhere`]): segments are those of the
-    /// taps beside the clients, the others those beside the servers, each on one clock and in the order of time.
+    /// The same, where packets that passed a second tap come as well ([`Observation::Elsewhere`]): segments
+    /// are those of the taps beside the clients, the others those beside the servers, each on one clock and
+    /// in the order of time.
     #[must_use]
     pub fn with_second_tap(mut self) -> Analyzer {
         let other = Analyzer::streaming(Config { detail: Detail::None });

@@ -108,8 +108,8 @@ impl Analyzer {
         self.finish_stream_with(true)
     }
 
-    /// The same; without `settings` fixes do not say how they are made ([`Fix::how`](crate::Fix::how)), which is the most of what findings
-    /// take.
+    /// The same; without `settings` fixes do not say how they are made ([`Fix::how`](crate::Fix::how)), which
+    /// is the most of what findings take.
     pub fn finish_stream_with(self, settings: bool) -> (Vec<Finding>, Totals) {
         let Analyzer { stream, sums, kept, mut totals, scan, .. } = self;
         let mut findings =
@@ -233,7 +233,8 @@ fn merged(mut lists: Vec<List>) -> (Vec<Box<Connection>>, Vec<Place>) {
     (done, places)
 }
 
-/// A connection that has ended: its first frame, when that came, its number, and its place among those that are listed, as far as they are all.
+/// A connection that has ended: its first frame, when that came, its number, and its place among those that
+/// are listed, as far as they are all.
 pub(super) type Ended = (u64, Nanos, u32, u32);
 
 /// Stands for the place of one that has none.
@@ -271,9 +272,10 @@ impl Analyzer {
         ended
     }
 
-    /// Puts those that are listed in order, and gives them the numbers that they have among those of all analyzers: those of
-    /// their first packets. Those that are not listed have numbers all the same: they are those of a run that lists all. `lists`: what has
-    /// ended in each analyzer, in order, of which this is the one at `own`.
+    /// Puts those that are listed in order, and gives them the numbers that they have among those of all
+    /// analyzers: those of their first packets. Those that are not listed have numbers all the same: they are
+    /// those of a run that lists all. `lists`: what has ended in each analyzer, in order, of which this is
+    /// the one at `own`.
     fn number(
         &mut self,
         lists: &[Vec<Ended>],

@@ -1,4 +1,5 @@
-//! Connections that end, or in which no more packets may wait, are put aside until several are: those run through the rules side by side.
+//! Connections that end, or in which no more packets may wait, are put aside until several are: those run
+//! through the rules side by side.
 
 use super::ahead::Known;
 use super::held::{Held, TOGETHER};
@@ -52,7 +53,8 @@ impl Analyzer {
         self.going = going;
     }
 
-    /// No more will wait in this connection before long: what waits there runs through the rules with what waits in others.
+    /// No more will wait in this connection before long: what waits there runs through the rules with what
+    /// waits in others.
     #[inline(never)]
     pub(super) fn becomes_full(&mut self, slot: u32) {
         let held = |slot: u32| match self.live.get(slot as usize) {

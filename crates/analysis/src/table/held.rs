@@ -1,4 +1,5 @@
-//! A connection in the table: what must be known of it whenever a packet comes, in one cache line, and where the rest is.
+//! A connection in the table: what must be known of it whenever a packet comes, in one cache line, and where
+//! the rest is.
 
 mod together;
 
@@ -183,7 +184,8 @@ impl Held {
         self.more.get_or_insert_with(|| Box::new(More { ends, other_link: None })).other_link = Some(link);
     }
 
-    /// Whether its client sent the segment with this key; `None`: it is of another connection, as far as its addresses tell.
+    /// Whether its client sent the segment with this key; `None`: it is of another connection, as far as its
+    /// addresses tell.
     #[inline]
     pub(super) fn is_from_client(&self, key: &Key<'_>) -> Option<bool> {
         let from_client = self.words == key.words;
@@ -222,8 +224,8 @@ impl Held {
         (self.is_young() && !opens && !gone()).then_some(true)
     }
 
-    /// Whether it was seen to close, and when its last packet passed then. As long as all packets wait, a packet whose copy waits as well
-    /// counts twice, which changes neither.
+    /// Whether it was seen to close, and when its last packet passed then. As long as all packets wait, a
+    /// packet whose copy waits as well counts twice, which changes neither.
     #[inline]
     pub(super) fn closed_at(&self) -> Option<Nanos> {
         if self.open {
@@ -296,7 +298,8 @@ impl Held {
         may && self.append(segment, from_client, room)
     }
 
-    /// The same while all its packets wait, of a segment that may close it but begins no other one: then it goes on with it.
+    /// The same while all its packets wait, of a segment that may close it but begins no other one: then it
+    /// goes on with it.
     #[inline(always)]
     pub(super) fn waits_young(
         &mut self,
@@ -340,8 +343,8 @@ impl Held {
         usize::from(self.waits) > NEARLY_FULL
     }
 
-    /// Takes a segment that decides nothing, while it is open: it goes on with it then, and stays open. Right away where its state is
-    /// there and nothing waits. `false`: it has not taken it.
+    /// Takes a segment that decides nothing, while it is open: it goes on with it then, and stays open. Right
+    /// away where its state is there and nothing waits. `false`: it has not taken it.
     #[inline]
     pub(super) fn goes_on(
         &mut self,

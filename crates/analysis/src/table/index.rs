@@ -1,5 +1,6 @@
-//! Which slot holds the connection between two ends: eight bytes for each at a load of five eighths at most, since the slot knows the ends.
-//! Where an entry is or would be is known from its hash alone, so that its cache line can be asked for before it is needed.
+//! Which slot holds the connection between two ends: eight bytes for each at a load of five eighths at most,
+//! since the slot knows the ends. Where an entry is or would be is known from its hash alone, so that its
+//! cache line can be asked for before it is needed.
 
 use super::words::Words;
 use crate::fetch::fetch;
@@ -53,8 +54,8 @@ impl<'a> Key<'a> {
     }
 }
 
-/// Slots by the addresses, ports and link of their connections, whichever way those go. An entry stands at the place that its hash names,
-/// or at the first free one behind it.
+/// Slots by the addresses, ports and link of their connections, whichever way those go. An entry stands at
+/// the place that its hash names, or at the first free one behind it.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     /// None, or a power of two.
@@ -115,7 +116,8 @@ impl Index {
         }
     }
 
-    /// The slot that a key has if any connection has it: only the connection itself is sure of its ends, and is not asked.
+    /// The slot that a key has if any connection has it: only the connection itself is sure of its ends, and
+    /// is not asked.
     #[inline]
     pub(super) fn likely(&self, tag: Tag) -> Option<u32> {
         self.find(tag, Some)

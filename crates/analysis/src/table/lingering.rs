@@ -1,7 +1,8 @@
 //! Connections that have closed and wait for late packets: which of them goes when.
 //!
-//! Of each class of connections ([`Part::class`]) so many wait, the oldest go first; and none longer than it may. A class is always with one analyzer, so
-//! that how long one waits does not depend on how many of them share the work.
+//! Of each class of connections ([`Part::class`]) so many wait, the oldest go first; and none longer than it
+//! may. A class is always with one analyzer, so that how long one waits does not depend on how many of them
+//! share the work.
 
 use std::collections::VecDeque;
 use tcpwhy_base::{Nanos, Part};
@@ -57,8 +58,8 @@ impl Lingering {
         self.crowded_out.take()
     }
 
-    /// Those whose time is over, in the order of that. `until` says how long one may wait now, for late packets came to some; `None`: it is
-    /// not there any more.
+    /// Those whose time is over, in the order of that. `until` says how long one may wait now, for late
+    /// packets came to some; `None`: it is not there any more.
     pub(super) fn over(&mut self, now: Nanos, until: impl Fn(Closed) -> Option<Nanos>) -> Vec<Closed> {
         let mut over = Vec::new();
         if self.due >= now {

@@ -1,5 +1,5 @@
-//! Which of many connections are kept, where an answer lists only some: those that any list begins with, and those that something is
-//! said of.
+//! Which of many connections are kept, where an answer lists only some: those that any list begins with, and
+//! those that something is said of.
 
 use super::Analyzer;
 use crate::result::Connection;
@@ -9,7 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tcpwhy_base::{Class, Nanos, Owner};
 
-/// Where only some connections are [listed](Analyzer::listing), tables by whatever they are sorted begin with the same so many rows as if all were.
+/// Where only some connections are [listed](Analyzer::listing), tables by whatever they are sorted begin with
+/// the same so many rows as if all were.
 pub const ROWS: usize = 1_000;
 
 /// What a list is sorted by; of equal ones the first come first.
@@ -78,8 +79,9 @@ impl Listed {
         self.most
     }
 
-    /// What lists are sorted by: pages by what was lost to TCP and its path, and by the time of requests; tables by the time that is TCP's,
-    /// and how long they lasted, or nothing else; fixes of their own go to the longest.
+    /// What lists are sorted by: pages by what was lost to TCP and its path, and by the time of requests;
+    /// tables by the time that is TCP's, and how long they lasted, or nothing else; fixes of their own go to
+    /// the longest.
     fn places(c: &Connection) -> [Place; 4] {
         let first = Reverse(Order::of(c));
         let of_tcp = c.budget.0.iter().filter(|e| e.0.owner() == Owner::Tcp);
@@ -118,8 +120,10 @@ pub(super) fn only_listed(done: &mut Vec<Box<Connection>>, most: usize, named: &
 pub(super) type MostLost = Most<(Rank, crate::findings::store::At)>;
 
 impl Analyzer {
-    /// The same, where the answer lists the first so many of a page, the first [`ROWS`] of tables, and those that something is said of: the others are
-    /// summed, and are counted by [`Totals::not_kept`](crate::Totals::not_kept). Memory does not grow with them then, but for 24 bytes of each.
+    /// The same, where the answer lists the first so many of a page, the first [`ROWS`] of tables, and those
+    /// that something is said of: the others are summed, and are counted by
+    /// [`Totals::not_kept`](crate::Totals::not_kept). Memory does not grow with them then, but for 24 bytes
+    /// of each.
     #[must_use]
     pub fn listing(mut self, most: usize) -> Analyzer {
         self.narrows = false;

@@ -1,5 +1,5 @@
-//! Rooms in which packets of a connection wait: small ones as long as it is young, since most never have more packets, then larger ones,
-//! and several of those as long as they take no more memory than its state would.
+//! Rooms in which packets of a connection wait: small ones as long as it is young, since most never have more
+//! packets, then larger ones, and several of those as long as they take no more memory than its state would.
 
 use super::rooms::Rooms;
 use super::waiting::{Head, PLAIN, keeps, take};
@@ -18,14 +18,16 @@ const SEVERAL: usize = 1;
 const ONLY: usize = 2;
 /// Behind so many bytes of that a packet may have no room.
 pub(super) const FULL: usize = bytes_of(ONLY) - PLAIN;
-/// Behind so many it is full after six or more packets. Meanwhile seven others become as full: of connections that speak as often each becomes so
-/// once in 80 packets, eight of them in 640, of which each of a thousand has less than one.
+/// Behind so many it is full after six or more packets. Meanwhile seven others become as full: of connections
+/// that speak as often each becomes so once in 80 packets, eight of them in 640, of which each of a thousand
+/// has less than one.
 pub(super) const NEARLY_FULL: usize = FULL - 6 * PLAIN;
-/// Rooms of a connection without a state: with their heads 10 KB, where a state and what it keeps elsewhere takes 7 to 11.
+/// Rooms of a connection without a state: with their heads 10 KB, where a state and what it keeps elsewhere
+/// takes 7 to 11.
 const ROOMS: u32 = 9;
 
-/// The room in which the latest packets of a connection wait, if any do: which size it has, and its number among those. Where it is not the
-/// first, its head says where that is.
+/// The room in which the latest packets of a connection wait, if any do: which size it has, and its number
+/// among those. Where it is not the first, its head says where that is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Log(u32);
 
@@ -72,9 +74,10 @@ pub(super) struct Logs {
 }
 
 impl Logs {
-    /// A packet waits, if all of it can be kept and there is room: behind those that take so many bytes of the latest room, the latest of which
-    /// passed at this time. A room is taken where there is none, a larger one where it is full, and another one where that is, among
-    /// many connections. How many bytes are taken of the latest room then; none: it does not wait.
+    /// A packet waits, if all of it can be kept and there is room: behind those that take so many bytes of
+    /// the latest room, the latest of which passed at this time. A room is taken where there is none, a
+    /// larger one where it is full, and another one where that is, among many connections. How many bytes are
+    /// taken of the latest room then; none: it does not wait.
     #[inline(always)]
     pub(super) fn take(
         &mut self,
@@ -358,7 +361,8 @@ mod tests {
         }
     }
 
-    /// Those of a connection come back in their order, from the room in which they began and from that into which they moved; whatever others do.
+    /// Those of a connection come back in their order, from the room in which they began and from that into
+    /// which they moved; whatever others do.
     #[test]
     fn packets_stay_in_order_as_rooms_change() {
         let mut logs = Logs::default();
@@ -382,7 +386,8 @@ mod tests {
         }
     }
 
-    /// Room after room among many connections, of plain packets and of odd ones, as many as may; then all of them are free.
+    /// Room after room among many connections, of plain packets and of odd ones, as many as may; then all of
+    /// them are free.
     #[test]
     fn packets_wait_in_several_rooms() {
         let mut logs = Logs::default();
@@ -391,7 +396,8 @@ mod tests {
             let mut all = vec![Waiting::default(); 7];
             for n in 0..long {
                 for (i, waiting) in all.iter_mut().enumerate() {
-                    // Of some, one in three has first bytes of payload, and is of another input; one passed before the one before it.
+                    // Of some, one in three has first bytes of payload, and is of another input; one passed
+                    // before the one before it.
                     let odd = n % 3 == 0 && i % 2 == 0;
                     let waits = waiting.take(&mut logs, &segment(n - i64::from(n % 5 == 4) * 2, odd));
                     assert!(waits || logs.rooms_before(waiting.log()).0 + 1 == rooms, "{n} of {long}");

@@ -143,8 +143,8 @@ pub(super) struct At(u32);
 /// The bit of [`At`] that tells an IPv6 packet.
 const V6: u32 = 1 << 31;
 
-/// Room for packets of one address family, used again. It grows by pieces: where there are millions, to move them into larger room
-/// would take as long as to keep them.
+/// Room for packets of one address family, used again. It grows by pieces: where there are millions, to move
+/// them into larger room would take as long as to keep them.
 #[derive(Debug)]
 struct Slab<A> {
     pieces: Vec<Vec<Lone<A>>>,
@@ -193,8 +193,8 @@ pub(super) struct Lones {
 }
 
 impl Lones {
-    /// Keeps the first packet of a connection, if it is one without payload that closes nothing. What it does not keep of a
-    /// packet only those with payload or SACK blocks have.
+    /// Keeps the first packet of a connection, if it is one without payload that closes nothing. What it does
+    /// not keep of a packet only those with payload or SACK blocks have.
     pub(super) fn keep(&mut self, segment: &Segment) -> Option<At> {
         let plain = segment.len == 0 && segment.head_len == 0 && segment.options.sack_len == 0;
         if !plain || segment.flags.fin() || !segment.tls.is_none() || segment.program.is_some() {
@@ -240,7 +240,8 @@ impl Lones {
         (a, b, link)
     }
 
-    /// Whether the client of the connection whose packet is kept there sent the segment with this key; `None`: it is of another one.
+    /// Whether the client of the connection whose packet is kept there sent the segment with this key;
+    /// `None`: it is of another one.
     #[inline]
     pub(super) fn is_from_client(&self, at: At, wanted: &Key<'_>) -> Option<bool> {
         if at.0 & V6 != 0 {

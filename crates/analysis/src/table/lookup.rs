@@ -36,7 +36,8 @@ impl Analyzer {
         self.find(&Key::new(&segment.src, &segment.dst, segment.link))
     }
 
-    /// The connection whose other direction this is, or each of whose packets shows twice, under different VLAN tags or tunnels.
+    /// The connection whose other direction this is, or each of whose packets shows twice, under different
+    /// VLAN tags or tunnels.
     pub(super) fn other_direction(&mut self, segment: &Segment) -> Option<Known> {
         let (a, b) = (segment.src, segment.dst);
         let known = self.links.get(&if a <= b { (a, b) } else { (b, a) }).copied();

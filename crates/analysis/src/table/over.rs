@@ -12,7 +12,8 @@ use crate::sums::Order;
 use std::cmp::Reverse;
 use tcpwhy_base::{Class, Nanos};
 
-/// So many connections are summed up together: the sums are in the first cache then, and the connections still in the second.
+/// So many connections are summed up together: the sums are in the first cache then, and the connections
+/// still in the second.
 const TOGETHER: usize = 32;
 
 impl Analyzer {

@@ -5,13 +5,13 @@ use tcpwhy_base::{Nanos, Segment};
 
 /// So many may be awake, as quiet as they are: a quarter of a gigabyte, at eight kilobytes each.
 const AWAKE: usize = 32_768;
-/// So many packets pass before the next connection is looked at. (Not derived: the look takes a hundredth of their time, and a round is
-/// over after eight packets for each connection.)
+/// So many packets pass before the next connection is looked at. (Not derived: the look takes a hundredth of
+/// their time, and a round is over after eight packets for each connection.)
 const PACE: i64 = 8;
 /// Nothing passed for the time after which an end that knows nothing of the way would have sent again (RFC 6298, 2.1).
 const QUIET: Nanos = Nanos::secs(1);
-/// To be written and read costs a state as much as two dozen packets: the hand waits for so many if one goes on, so that what goes on
-/// costs a twentieth of the time at most.
+/// To be written and read costs a state as much as two dozen packets: the hand waits for so many if one goes
+/// on, so that what goes on costs a twentieth of the time at most.
 const WOKEN: i64 = 512;
 /// It waits for no more than these, whatever went on. (Not derived: some seconds of a busy link.)
 const LONGEST: i64 = 1 << 22;
@@ -144,7 +144,8 @@ mod tests {
     #[test]
     fn those_that_are_quiet_for_long_lie_idle_and_are_told_alike() {
         let rounds = 2 * CONNECTIONS as u32 * PACE as u32 + 50;
-        // Not before a second has passed, as often as the hand came by; all but the one that speaks, or as many as are more than may be awake.
+        // Not before a second has passed, as often as the hand came by; all but the one that speaks, or as
+        // many as are more than may be awake.
         assert_eq!(after(&mut awake(0), Nanos::ZERO, 940), 0);
         assert_eq!(after(&mut awake(0), Nanos::secs(2), rounds), CONNECTIONS - 1);
         assert_eq!(after(&mut awake(30), Nanos::secs(2), rounds), CONNECTIONS - 30);
@@ -182,7 +183,8 @@ mod tests {
         assert_eq!(analyzer.hand.passed, 0);
     }
 
-    /// One that has closed is read again before long; one that ends as it lies idle goes on no more, and nobody waits for that.
+    /// One that has closed is read again before long; one that ends as it lies idle goes on no more, and
+    /// nobody waits for that.
     #[test]
     fn what_ends_is_neither_put_to_rest_nor_waited_for() {
         let reset = |n| Segment { flags: TcpFlags(TcpFlags::RST), ..talk(n, Nanos::secs(2), 1)[0] };

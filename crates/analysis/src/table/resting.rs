@@ -23,8 +23,9 @@ pub(super) struct Resting {
 impl Resting {
     pub(super) fn keep(&mut self, conn: &Conn) -> Rested {
         let bytes: Box<[u8]> = conn.put_to_rest(&mut self.packer).into();
-        // One of four, of those that are not large, is compared as a whole; it takes longer than all else in tests. Large ones have more of the
-        // same: steps of one exchange by the thousand. (`conn::rest` compares each of a capture with all kinds of packets.)
+        // One of four, of those that are not large, is compared as a whole; it takes longer than all else in
+        // tests. Large ones have more of the same: steps of one exchange by the thousand. (`conn::rest`
+        // compares each of a capture with all kinds of packets.)
         if bytes.len().is_multiple_of(4) && bytes.len() < 4 << 10 {
             debug_assert_eq!(
                 format!("{:?}", Conn::from_rest(&bytes)),

@@ -35,8 +35,8 @@ pub(super) struct Scans {
     pub(super) finding: Option<(Finding, usize)>,
 }
 
-/// Frame and time of connections that are not listed, in lists each of which ascends: there may be millions, and to make one list of them
-/// takes longer than to look at several.
+/// Frame and time of connections that are not listed, in lists each of which ascends: there may be millions,
+/// and to make one list of them takes longer than to look at several.
 #[derive(Debug, Default)]
 pub(super) struct Unlisted {
     lists: Vec<Vec<(u64, Nanos)>>,
@@ -189,8 +189,9 @@ fn groups(shards: &[Analyzer], end: Nanos, fate: &mut [Vec<bool>]) -> Vec<Group>
     groups
 }
 
-/// The SYNs of each analyzer that belong to no group yet, those of one end side by side. They are read in the order in which they are
-/// kept, which is faster than to ask for them in another one; so this is done for each end anew, in the same room.
+/// The SYNs of each analyzer that belong to no group yet, those of one end side by side. They are read in the
+/// order in which they are kept, which is faster than to ask for them in another one; so this is done for
+/// each end anew, in the same room.
 fn attempts(
     shards: &[Analyzer],
     fate: &[Vec<bool>],
@@ -379,8 +380,8 @@ fn host(end: &Endpoint) -> Endpoint {
     Endpoint { port: 0, ..*end }
 }
 
-/// An address and port in 64 bits; of IPv6 a mix of its bits, which two of a million addresses share once in millions of
-/// captures.
+/// An address and port in 64 bits; of IPv6 a mix of its bits, which two of a million addresses share once in
+/// millions of captures.
 fn word(end: &Endpoint) -> u64 {
     let address = match end.ip {
         IpAddr::V4(ip) => return u64::from(ip.to_bits()) << 16 | u64::from(end.port),

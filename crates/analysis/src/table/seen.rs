@@ -2,7 +2,8 @@
 
 use tcpwhy_base::TcpFlags;
 
-/// What waiting packets say of how far a connection is: it closes when both ends have sent a FIN, or one a reset. A bit for each.
+/// What waiting packets say of how far a connection is: it closes when both ends have sent a FIN, or one a
+/// reset. A bit for each.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen(u8);
 

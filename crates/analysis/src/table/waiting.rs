@@ -1,13 +1,16 @@
-//! Packets that wait in their connection. All of its first ones do: most connections end before they have more, and then run
-//! through the rules in one go, with a state that is still in the first cache. Later ones do where many connections live: the
-//! state of one is not in a cache, and fetching it takes longer than all the rules.
+//! Packets that wait in their connection. All of its first ones do: most connections end before they have
+//! more, and then run through the rules in one go, with a state that is still in the first cache. Later ones
+//! do where many connections live: the state of one is not in a cache, and fetching it takes longer than all
+//! the rules.
 //!
-//! Most go on where the latest packet of their sender ended, and take 11 to 19 bytes: what is as the ones before let expect is not
-//! said. Less is read and written so, and more of them run through the rules in one go.
+//! Most go on where the latest packet of their sender ended, and take 11 to 19 bytes: what is as the ones
+//! before let expect is not said. Less is read and written so, and more of them run through the rules in one
+//! go.
 //!
-//! A packet is a word of eight bytes (bits, what else there is, how far its stamp is from the latest of its sender, how long after the latest packet it
-//! passed), how many frames after that, how far the stamp that it echoes is from that which is expected, and what has changed, as far as anything has. Words
-//! follow for what is far from the latest, or odd (out of order, with first bytes of payload), or rare (options of SYNs).
+//! A packet is a word of eight bytes (bits, what else there is, how far its stamp is from the latest of its
+//! sender, how long after the latest packet it passed), how many frames after that, how far the stamp that it
+//! echoes is from that which is expected, and what has changed, as far as anything has. Words follow for what
+//! is far from the latest, or odd (out of order, with first bytes of payload), or rare (options of SYNs).
 
 mod head;
 mod pack;
@@ -21,7 +24,8 @@ pub(super) use unpack::{BEFORE_ALL, Unpacked};
 
 use tcpwhy_base::{Segment, TcpFlags};
 
-/// The flags that a packet may have which is not odd: neither SYN nor RST, whose places tell the sender, and that the snap length cut the payload.
+/// The flags that a packet may have which is not odd: neither SYN nor RST, whose places tell the sender, and
+/// that the snap length cut the payload.
 const FLAGS: u16 = TcpFlags::FIN | TcpFlags::PSH | TcpFlags::ACK;
 const FROM_CLIENT: u8 = TcpFlags::SYN as u8;
 const CUT: u8 = TcpFlags::RST as u8;
@@ -32,7 +36,8 @@ const EMPTY: u8 = 128;
 
 /// How many bytes of what has changed are there.
 const CHANGED: u8 = 15;
-/// Then words follow: one with the upper parts of numbers, four of an odd one, three of a rare one, which is odd as well.
+/// Then words follow: one with the upper parts of numbers, four of an odd one, three of a rare one, which is
+/// odd as well.
 const FAR: u8 = 16;
 const ODD: u8 = 32;
 const RARE: u8 = 64;

@@ -1,5 +1,5 @@
-//! The ends of a packet as two words, by which connections are told apart: to compare and hash addresses as they are takes several
-//! times as long.
+//! The ends of a packet as two words, by which connections are told apart: to compare and hash addresses as
+//! they are takes several times as long.
 
 use std::net::{IpAddr, Ipv4Addr};
 use tcpwhy_base::{Endpoint, Ends};

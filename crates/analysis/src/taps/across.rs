@@ -165,8 +165,8 @@ impl Across {
         self.heard.then_some(SynsThere { arrived: self.syns, answered: self.syn_acks })
     }
 
-    /// The same, but what the client's tap sees itself of a loss stands: from the hole to its repair it is the loss's. `own` is that tap's
-    /// word.
+    /// The same, but what the client's tap sees itself of a loss stands: from the hole to its repair it is
+    /// the loss's. `own` is that tap's word.
     pub(crate) fn settle(&mut self, until: &Until<'_>, own: &Step) -> Option<Step> {
         let mut told = self.steps_until(until)?;
         if !self.repaired {
@@ -198,16 +198,17 @@ impl Across {
         Some(own)
     }
 
-    /// While a loss is repaired its sender lets segments go by what is lost and acknowledged (RFC 6937), of which its tap knows no more than that:
-    /// what is no wait for an ACK there need not be one for the application. The hole is filled by now, and the client's tap sees which ACKs they came with.
+    /// While a loss is repaired its sender lets segments go by what is lost and acknowledged (RFC 6937), of
+    /// which its tap knows no more than that: what is no wait for an ACK there need not be one for the
+    /// application. The hole is filled by now, and the client's tap sees which ACKs they came with.
     fn is_within_recovery(&self, told: &Step) -> bool {
         let pauses = told.pause().is_some() && self.lead.iter().all(|s| !s.is_turn());
         self.kind.is_some() && pauses
     }
 
-    /// The steps of the server up to this segment, which came at `t`, as they show at the client: each ends when what ended it
-    /// would have arrived on the same way. Gives the last of them; [`Across::take_lead`] has those before. `None`: the
-    /// server's tap does not know.
+    /// The steps of the server up to this segment, which came at `t`, as they show at the client: each ends
+    /// when what ended it would have arrived on the same way. Gives the last of them; [`Across::take_lead`]
+    /// has those before. `None`: the server's tap does not know.
     fn steps_until(&mut self, ended: &Until<'_>) -> Option<Step> {
         let Until { segment, since, time: t, frame, .. } = *ended;
         self.lead.clear();
@@ -238,9 +239,9 @@ impl Across {
         Some(step)
     }
 
-    /// How long its own payload can have kept an answer on its way, question and answer together, where no rate of the link is known: no longer for
-    /// each byte than the turns before it were late, beyond a round trip; in the first, than the SYN and its answer took, which
-    /// have a header each at least (rule 114).
+    /// How long its own payload can have kept an answer on its way, question and answer together, where no
+    /// rate of the link is known: no longer for each byte than the turns before it were late, beyond a round
+    /// trip; in the first, than the SYN and its answer took, which have a header each at least (rule 114).
     pub(crate) fn cross(&mut self, step: &mut Step, rtt: Nanos) {
         let len = step.len;
         let turn = if step.is_turn() { Some(step) } else { self.lead.iter_mut().find(|s| s.is_turn()) };

@@ -16,7 +16,8 @@ pub struct Clock {
     pub drift_ppb: i64,
     /// When `offset` was that much, on the first clock.
     pub since: Nanos,
-    /// The offset is off by at most this: half of the shortest way there and back. It is right where both ways are equally long.
+    /// The offset is off by at most this: half of the shortest way there and back. It is right where both
+    /// ways are equally long.
     pub residual: Nanos,
     /// Packets that it was fitted to.
     pub packets: usize,
@@ -39,8 +40,8 @@ impl Clock {
         near - Nanos(i64::try_from(ran).unwrap_or(0))
     }
 
-    /// Packets went one way only: the clocks are taken to agree where no packet arrives before it left, or later than a second after; else the quickest
-    /// was on its way for no time. `None`: there are none.
+    /// Packets went one way only: the clocks are taken to agree where no packet arrives before it left, or
+    /// later than a second after; else the quickest was on its way for no time. `None`: there are none.
     pub(super) fn one_way(both: &[Both]) -> Option<Clock> {
         let since = both.iter().map(|b| b.times.0).min()?;
         let quickest = both.iter().map(|b| b.times.1 - b.times.0).min()?;
@@ -49,8 +50,8 @@ impl Clock {
         Some(Clock { offset, drift_ppb: 0, since, residual: quickest, packets: both.len() })
     }
 
-    /// The clock on which no packet arrives before it left, with as much room on both ways as there can be. `None`: there is
-    /// none (a clock was set in between), or packets went one way only.
+    /// The clock on which no packet arrives before it left, with as much room on both ways as there can be.
+    /// `None`: there is none (a clock was set in between), or packets went one way only.
     pub(super) fn fit(both: &[Both]) -> Option<Clock> {
         let since = both.iter().map(|b| b.times.0).min()?;
         let room = |ppb: i64| Room::of(both, since, ppb);

@@ -1,4 +1,5 @@
-//! What a connection is, where two taps have seen it: the one that is explained, beside the client, or the one that tells.
+//! What a connection is, where two taps have seen it: the one that is explained, beside the client, or the
+//! one that tells.
 
 use super::across::{Across, ToldStep, Until};
 use crate::rest::at_rest;
@@ -102,7 +103,8 @@ impl Role {
         }
     }
 
-    /// Where there are two taps: up to where its server has sent, if that is beyond `nxt` and has not come, and since when.
+    /// Where there are two taps: up to where its server has sent, if that is beyond `nxt` and has not come,
+    /// and since when.
     #[inline]
     pub(crate) fn sent_beyond(&self, nxt: Seq) -> Option<(Seq, Nanos)> {
         match self {

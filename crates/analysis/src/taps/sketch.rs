@@ -157,7 +157,8 @@ impl Pairing {
         self.connections.len()
     }
 
-    /// Of a segment of the first capture: whether its connection is in the second as well, and the first tap is beside its client.
+    /// Of a segment of the first capture: whether its connection is in the second as well, and the first tap
+    /// is beside its client.
     pub fn of_first(&self, segment: &Segment) -> Option<bool> {
         self.firsts.get(&tuple(segment.src, segment.dst)).copied()
     }
@@ -246,8 +247,8 @@ fn by_handshake(first: &Sketch, second: &Sketch) -> HashMap<Tuple, Paired> {
     second.opened.values().filter_map(of).collect()
 }
 
-/// Connections of which both have seen the SYN, and neither what it was answered with, if it was: the same ends and the same first number. `later`:
-/// the second time is later than the first.
+/// Connections of which both have seen the SYN, and neither what it was answered with, if it was: the same
+/// ends and the same first number. `later`: the second time is later than the first.
 fn unanswered(
     first: &Sketch,
     second: &Sketch,

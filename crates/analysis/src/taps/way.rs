@@ -156,7 +156,8 @@ impl Way {
         }
     }
 
-    /// Packets are joined or split on the way, so that hardly one is found again: looking for more would only take time.
+    /// Packets are joined or split on the way, so that hardly one is found again: looking for more would only
+    /// take time.
     fn is_hopeless(&self) -> bool {
         self.lost > 4 * MOST_ON_THE_WAY as u64 && self.lost > 4 * self.arrived
     }

@@ -52,8 +52,8 @@ impl Form<u64> for Framed {
 }
 
 impl Ack {
-    /// An ACK that passed at `time`, all its numbers zero. `pure`: it carried no data; `at_a_hole`: its sender held data
-    /// beyond a hole.
+    /// An ACK that passed at `time`, all its numbers zero. `pure`: it carried no data; `at_a_hole`: its
+    /// sender held data beyond a hole.
     #[inline]
     pub(crate) fn new(time: Nanos, frame: u64, pure: bool, at_a_hole: bool, delay: Option<Nanos>) -> Ack {
         Ack {
@@ -112,7 +112,8 @@ impl Ack {
     }
 }
 
-/// Four times the two segments after which an ACK is due (RFC 9293, 3.8.6.3); no window of fewer tells of a reader either (rule 21).
+/// Four times the two segments after which an ACK is due (RFC 9293, 3.8.6.3); no window of fewer tells of a
+/// reader either (rule 21).
 const MANY: u32 = 8;
 
 /// A window whose scale is not known.
@@ -130,8 +131,8 @@ pub(crate) struct Acks {
     at: u16,
     /// The largest window that one of them offered.
     largest: u32,
-    /// Since when each has offered no more than three quarters of that (half-way between half of it and all of it; rule 21); zero: the last one has offered
-    /// more.
+    /// Since when each has offered no more than three quarters of that (half-way between half of it and all
+    /// of it; rule 21); zero: the last one has offered more.
     low_since: Nanos,
     /// The first window that is known, in KiB, rounded up; zero: none.
     first_kib: u16,
@@ -148,7 +149,8 @@ impl Acks {
     }
 
     /// Adds one. `horizon` is how far back they must be known.
-    // It is written where it will stay: through memory its narrow fields would be read back together, which waits until they are all in the cache.
+    // It is written where it will stay: through memory its narrow fields would be read back together, which
+    // waits until they are all in the cache.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "else it is handed over in memory")]
     pub(crate) fn push(&mut self, event: Ack, horizon: Nanos) {
@@ -205,7 +207,8 @@ impl Acks {
         self.low_since != Nanos::ZERO
     }
 
-    /// The first one was as low: the largest has been offered since data came, of which its receiver knew by then how much memory it takes.
+    /// The first one was as low: the largest has been offered since data came, of which its receiver knew by
+    /// then how much memory it takes.
     pub(crate) fn had_grown(&self) -> bool {
         self.first_kib > 0 && u32::from(self.first_kib) <= self.largest / 1_024 / 4 * 3
     }
@@ -215,9 +218,10 @@ impl Acks {
         if self.low_since == Nanos::ZERO { Nanos::ZERO } else { (time - self.low_since).floor0() }
     }
 
-    /// This ACK for two segments or more was not sent when they had come, which is at once where the window would be as large as before, but when
-    /// some were read or a timer ran out (`__tcp_ack_snd_check`; rule 86): the right edge stood still behind most of them, or the ACK
-    /// before, from when nobody read, was for a quarter as much at most: an ACK at once is for two segments, or for what the device had handed up
+    /// This ACK for two segments or more was not sent when they had come, which is at once where the window
+    /// would be as large as before, but when some were read or a timer ran out (`__tcp_ack_snd_check`; rule
+    /// 86): the right edge stood still behind most of them, or the ACK before, from when nobody read, was for
+    /// a quarter as much at most: an ACK at once is for two segments, or for what the device had handed up
     /// together. A half or an eighth would say the same of all captures that the rules are measured on.
     pub(crate) fn is_read_late(&self, ack: &Ack, mss: u32) -> bool {
         let took = ack.took();
@@ -229,8 +233,9 @@ impl Acks {
         unread || self.newest_first().find(|a| a.frame() < ack.frame() && a.took() > 0).is_some_and(small)
     }
 
-    /// Nobody had read anything for a round trip until this ACK, which is for many segments and came late: how long what came first had lain there. It did
-    /// not wake the reader, as it does one that waits for it. What a device hands up together, and what stands in a queue, is acknowledged as it comes (rule 102).
+    /// Nobody had read anything for a round trip until this ACK, which is for many segments and came late:
+    /// how long what came first had lain there. It did not wake the reader, as it does one that waits for it.
+    /// What a device hands up together, and what stands in a queue, is acknowledged as it comes (rule 102).
     pub(crate) fn lay_unread(&self, ack: &Ack, mss: u32, trip: Nanos, reaction: Nanos) -> Option<Nanos> {
         let late = ack.late_by(reaction);
         if late <= WAKE_UP || ack.took() < MANY * mss.max(1) {
@@ -260,7 +265,8 @@ impl Acks {
 mod tests {
     use super::*;
 
-    /// An ACK of ten segments with so many bytes of room behind it, after one for so many, both out of a window of twenty segments.
+    /// An ACK of ten segments with so many bytes of room behind it, after one for so many, both out of a
+    /// window of twenty segments.
     fn read_late(before: (u32, u32), took: u32, offered: u32) -> bool {
         const MSS: u32 = 1_000;
         let mut acks = Acks::default();
@@ -276,7 +282,8 @@ mod tests {
         acks.newest_first().next().is_some_and(|ack| acks.is_read_late(ack, MSS))
     }
 
-    /// Since when windows are low: three quarters of the largest, not a byte more; what has no scale says nothing, and nothing of what was before.
+    /// Since when windows are low: three quarters of the largest, not a byte more; what has no scale says
+    /// nothing, and nothing of what was before.
     #[test]
     fn how_long_windows_are_low() {
         const MS: fn(i64) -> Nanos = Nanos::millis;
@@ -321,7 +328,8 @@ mod tests {
         assert_eq!([2_000, 1_999].map(|took| read_late((500, 19_000), took, 18_000)), [true, false]);
     }
 
-    /// Four are always there; more as long as the oldest is not farther back than was asked for. The newest comes first.
+    /// Four are always there; more as long as the oldest is not farther back than was asked for. The newest
+    /// comes first.
     #[test]
     fn the_ring_grows_as_far_back_as_it_is_asked() {
         let kept = |horizon: i64| {

@@ -1,4 +1,5 @@
-//! The first round trip of a message: no ACK of it can have come, so that whoever set its segments apart was neither a window nor what clocks them later.
+//! The first round trip of a message: no ACK of it can have come, so that whoever set its segments apart was
+//! neither a window nor what clocks them later.
 
 use crate::profile::NO_WAIT;
 use crate::rest::{Near, at_rest};
@@ -7,7 +8,8 @@ use tcpwhy_base::{Nanos, Segment, Seq};
 
 /// So many segments that were waited for show a pace: as a train of a link has (rule 3).
 const ENOUGH: u8 = 4;
-/// What left at once may seem to be a tick apart, and may be late by an eighth and a tick: of three ticks more is left than that.
+/// What left at once may seem to be a tick apart, and may be late by an eighth and a tick: of three ticks
+/// more is left than that.
 const LONG: Nanos = Nanos::millis(3);
 const TICK: Nanos = Nanos::millis(1);
 
@@ -37,7 +39,8 @@ pub(crate) struct Beginning {
 at_rest! { Beginning { since, stamp as Near, first, longest, count, goes_on, short, pushed, apart, written } }
 
 impl Beginning {
-    /// Another segment of its sender passes, `last` before it, longer ago than a round trip, or none. Gives whether it was decided how the message before began.
+    /// Another segment of its sender passes, `last` before it, longer ago than a round trip, or none. Gives
+    /// whether it was decided how the message before began.
     #[inline(always)]
     pub(crate) fn begins(&mut self, t: Nanos, last: Option<&Last>, mss: u32, rtt: Nanos) -> bool {
         let decided = self.count > 0 && last.is_some_and(|last| self.ends(last, mss, rtt));
@@ -51,7 +54,8 @@ impl Beginning {
         self.goes_on
     }
 
-    /// Another one of it that was waited for, `last` before it; or the first behind it. Gives whether it is decided how the message began.
+    /// Another one of it that was waited for, `last` before it; or the first behind it. Gives whether it is
+    /// decided how the message began.
     #[inline(never)]
     pub(crate) fn goes_further(
         &mut self,
@@ -97,8 +101,9 @@ impl Beginning {
         decides
     }
 
-    /// They were written so, or their sender spaced them for half of the round trip (it had been woken once, for the longest wait, or its kernel paces the first
-    /// window of BBR within a third: `bbr_init_pacing_rate_from_rtt`).
+    /// They were written so, or their sender spaced them for half of the round trip (it had been woken once,
+    /// for the longest wait, or its kernel paces the first window of BBR within a third:
+    /// `bbr_init_pacing_rate_from_rtt`).
     fn were_apart(&self, last: &Last, rtt: Nanos) -> bool {
         let Some(stamp) = last.stamp else { return false };
         let took = last.time - self.since;
@@ -118,8 +123,9 @@ mod tests {
     const MSS: u32 = 1_448;
     const RTT: Nanos = Nanos::millis(20);
 
-    /// A message: when its segments passed, by which stamps they had left (both in tenths of a millisecond), and their lengths, all or the first with PSH. Whether they left
-    /// as far apart, and whether they were written so; a round trip later one more passes.
+    /// A message: when its segments passed, by which stamps they had left (both in tenths of a millisecond),
+    /// and their lengths, all or the first with PSH. Whether they left as far apart, and whether they were
+    /// written so; a round trip later one more passes.
     fn shown(segments: &[(i64, i64, u32)], all_pushed: bool) -> (bool, bool) {
         let (mut beginning, mut last, mut seq) = (Beginning::default(), None::<Last>, Seq(0));
         for (k, &(at, left, len)) in segments.iter().chain([&(230, 230, MSS)]).enumerate() {

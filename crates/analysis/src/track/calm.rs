@@ -1,6 +1,7 @@
-//! Packets of a connection in which nothing is odd: they come in their order, all that was sent has passed or will, and every scale is
-//! known. Nearly all packets are such, and most of what is asked of others need not be asked of them. What is known afterwards is the
-//! same: tests run captures with and without this (`Analyzer::by_the_long_way`).
+//! Packets of a connection in which nothing is odd: they come in their order, all that was sent has passed or
+//! will, and every scale is known. Nearly all packets are such, and most of what is asked of others need not
+//! be asked of them. What is known afterwards is the same: tests run captures with and without this
+//! (`Analyzer::by_the_long_way`).
 
 use super::half::{Calm, Half};
 use super::{Arrival, Arrived, Quality, Repeat, Tracker};
@@ -20,7 +21,8 @@ impl Tracker {
             && self.half.client.fin().is_none();
     }
 
-    /// This packet of `s`, before which none is missing, acknowledges what is in flight, in part or all; or it brings the next bytes within the window.
+    /// This packet of `s`, before which none is missing, acknowledges what is in flight, in part or all; or
+    /// it brings the next bytes within the window.
     #[inline(always)]
     pub(crate) fn is_calm(&self, s: End, segment: &Segment) -> bool {
         const ODD: u16 = TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST | TcpFlags::CWR;

@@ -13,8 +13,8 @@ pub(crate) struct Clock {
 
 at_rest! { Clock { tick, packets } }
 
-/// Stamps in a row that must be round before the clock is taken for a coarse one, so that a short connection whose few times
-/// happen to be round is none.
+/// Stamps in a row that must be round before the clock is taken for a coarse one, so that a short connection
+/// whose few times happen to be round is none.
 const ENOUGH: u8 = 32;
 
 /// So many are enough for a doubt: by a clock of microseconds three in a row are round once in 10^9 times.

@@ -3,9 +3,9 @@
 use crate::rest::at_rest;
 use tcpwhy_base::{Nanos, Segment, Seq};
 
-/// The round trip of a flow that keeps at least four segments in flight: with a queue on the path it is longer than the
-/// base one. Measured once in each: near the sender from a segment to the ACK of it; elsewhere from a time stamp that the
-/// receiver sent to the sender's echo of it (RFC 7323, 4.1).
+/// The round trip of a flow that keeps at least four segments in flight: with a queue on the path it is
+/// longer than the base one. Measured once in each: near the sender from a segment to the ACK of it;
+/// elsewhere from a time stamp that the receiver sent to the sender's echo of it (RFC 7323, 4.1).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Crowd {
     /// Zero: not known, or fewer segments.

@@ -51,8 +51,8 @@ pub(crate) struct Flow {
     pub(crate) numbering: Numbering,
     /// It has probed a shut window since its last data segment: more was written, and waits for the reader (rule 57).
     pub(crate) probed: bool,
-    /// When the last packet of several whole segments passed that had PSH, which Linux sets on each such (rule 87); far ahead while its message is known to have
-    /// been set apart by its sender (rule 116).
+    /// When the last packet of several whole segments passed that had PSH, which Linux sets on each such
+    /// (rule 87); far ahead while its message is known to have been set apart by its sender (rule 116).
     pub(crate) packed: Option<Nanos>,
     /// Its packets pass as far apart as they left, and no queue stood: no link set them apart (rule 87).
     pub(crate) paced: bool,
@@ -84,8 +84,8 @@ impl Flow {
         self.mss > 0 && len > 0 && len != self.mss && !len.is_multiple_of(self.mss)
     }
 
-    /// A write ends with it. Of several full segments that left as one packet Linux sets PSH on the last wherever the write ends (rule 87), so that a request of
-    /// 16 KB has it several times.
+    /// A write ends with it. Of several full segments that left as one packet Linux sets PSH on the last
+    /// wherever the write ends (rule 87), so that a request of 16 KB has it several times.
     #[inline]
     pub(crate) fn ends_a_write(&self, segment: &Segment) -> bool {
         segment.flags.psh() && (segment.len < LEAST_MSS || self.is_small(segment.len))
@@ -123,7 +123,8 @@ impl Flow {
         self.rtt.smoothed.map_or(base_rtt, |s| s.0)
     }
 
-    /// This segment sends again what a router said was too large, or what lies before that: what nobody has acknowledged.
+    /// This segment sends again what a router said was too large, or what lies before that: what nobody has
+    /// acknowledged.
     #[inline]
     pub(crate) fn was_too_large(&self, segment: &Segment) -> Option<&TooLarge> {
         let told = self.too_big.as_deref()?;
@@ -137,7 +138,8 @@ impl Flow {
 }
 
 impl Last {
-    // In place: through memory its narrow fields would be read back together, which waits until they are all in the cache.
+    // In place: through memory its narrow fields would be read back together, which waits until they are all
+    // in the cache.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "else it is handed over in memory")]
     pub(crate) fn of(segment: &Segment, t: Nanos, flow: &Flow) -> Last {
@@ -244,10 +246,11 @@ pub(crate) struct Cwnd {
     restarted: u32,
     /// A loss has ended slow start.
     lost: bool,
-    /// Most bytes in flight since the last loss was repaired, seen from afar the latest flight that an ACK let go on: what flew before says nothing of the window that
-    /// the loss left.
+    /// Most bytes in flight since the last loss was repaired, seen from afar the latest flight that an ACK
+    /// let go on: what flew before says nothing of the window that the loss left.
     since_loss: u32,
-    /// An idle time does not make it smaller (`tcp_slow_start_after_idle`): more flew after one than that would have left.
+    /// An idle time does not make it smaller (`tcp_slow_start_after_idle`): more flew after one than that
+    /// would have left.
     kept: bool,
     /// Most bytes in flight.
     pub(crate) max_flight: u32,
@@ -312,9 +315,10 @@ impl Cwnd {
         }
     }
 
-    /// The sender was idle for so many timeouts: it begins again with what it began with, `initial` bytes or fewer segments that waited for an ACK at first
-    /// (`initcwnd` of a route, other stacks), or with a window that was halved for each of them (`tcp_cwnd_restart`), and had grown by no more than
-    /// all that was `sent`.
+    /// The sender was idle for so many timeouts: it begins again with what it began with, `initial` bytes or
+    /// fewer segments that waited for an ACK at first (`initcwnd` of a route, other stacks), or with a window
+    /// that was halved for each of them (`tcp_cwnd_restart`), and had grown by no more than all that was
+    /// `sent`.
     pub(crate) fn idle(&mut self, initial: u32, mss: u32, timeouts: u32, sent: u64) {
         let fewer = self.initial > 0 && self.initial < initial && self.initial.is_multiple_of(mss.max(1));
         let begins = if fewer { self.initial } else { initial };
@@ -328,7 +332,8 @@ impl Cwnd {
         }
     }
 
-    /// So many bytes are in flight: if that is more than a segment above what the idle time can have left, there was no restart (rule 55).
+    /// So many bytes are in flight: if that is more than a segment above what the idle time can have left,
+    /// there was no restart (rule 55).
     #[inline]
     pub(crate) fn flies(&mut self, bytes: u32, mss: u32) {
         self.max_flight = self.max_flight.max(bytes);
@@ -340,7 +345,8 @@ impl Cwnd {
         }
     }
 
-    /// Behind a loss so many bytes were in flight: if that is as much as before the idle time, it was the loss that left so small a window.
+    /// Behind a loss so many bytes were in flight: if that is as much as before the idle time, it was the
+    /// loss that left so small a window.
     fn flew(&mut self, bytes: u32) {
         self.since_loss = self.since_loss.max(bytes);
         if bytes >= self.before_idle {
@@ -348,7 +354,8 @@ impl Cwnd {
         }
     }
 
-    /// The same from afar, where an ACK let a segment go. What was repaired meanwhile is counted twice in such a flight, until the next one.
+    /// The same from afar, where an ACK let a segment go. What was repaired meanwhile is counted twice in
+    /// such a flight, until the next one.
     pub(crate) fn flew_afar(&mut self, bytes: u32) {
         if self.lost {
             self.since_loss = 0;

@@ -93,7 +93,8 @@ pub(crate) struct Handshake {
     /// The scales of the windows that each end offers, where a kernel said that there are any.
     told_scales: Option<Ends<u8>>,
     not_taken: NotTaken,
-    /// The server's first byte by another SYN-ACK than the one that counts: two hosts, or two lives of one, have answered (rule 91).
+    /// The server's first byte by another SYN-ACK than the one that counts: two hosts, or two lives of one,
+    /// have answered (rule 91).
     other: Option<Seq>,
 }
 
@@ -130,8 +131,8 @@ impl Tracker {
         }
     }
 
-    /// The kernel of `s` says by which scales windows are to be read: that of the other end and its own; `None`: by none. It has
-    /// agreed on them with the other end, whether their SYNs were seen or not.
+    /// The kernel of `s` says by which scales windows are to be read: that of the other end and its own;
+    /// `None`: by none. It has agreed on them with the other end, whether their SYNs were seen or not.
     pub(crate) fn told_scales(&mut self, s: End, scales: Option<[u8; 2]>) {
         let told = scales.map(|[other, own]| Ends::of(|end| if end == s { own } else { other }.min(14)));
         self.scales = Some(told.unwrap_or_default());
@@ -228,7 +229,8 @@ impl Handshake {
         self.syn_ack_seen
     }
 
-    /// The server sends its SYN-ACK although the client has acknowledged one. Of two that differ nobody knows which that was for.
+    /// The server sends its SYN-ACK although the client has acknowledged one. Of two that differ nobody knows
+    /// which that was for.
     pub(crate) fn syn_ack_after_it(&mut self) {
         self.not_taken.syn_acks += u32::from(self.other.is_none());
     }

@@ -70,8 +70,9 @@ impl Holes {
         Some((since, to.minus(nxt) as u32))
     }
 
-    /// Takes `seq..end` out of them, which came with that time stamp. A repair leaves when its sender has heard of what came first beyond the hole, a round
-    /// trip after that had left; so its stamp is a later one, if such a trip is longer than a tick (`apart`), else no older one (rule 130).
+    /// Takes `seq..end` out of them, which came with that time stamp. A repair leaves when its sender has
+    /// heard of what came first beyond the hole, a round trip after that had left; so its stamp is a later
+    /// one, if such a trip is longer than a tick (`apart`), else no older one (rule 130).
     pub(crate) fn fill(&mut self, seq: Seq, end: Seq, stamp: Option<u32>, apart: bool) -> Option<Filled> {
         let i = self.open.iter().position(|h| seq.before(h.to) && h.from.before(end))?;
         let hole = self.open[i];
@@ -154,7 +155,8 @@ mod tests {
         assert!(holes.is_empty());
     }
 
-    /// An older stamp than that of what passed beyond it; the same, where a trip is longer than a tick; and none, or no stamp.
+    /// An older stamp than that of what passed beyond it; the same, where a trip is longer than a tick; and
+    /// none, or no stamp.
     #[test]
     fn what_left_before_the_hole_was_known_was_overtaken() {
         let filled = |stamp, apart| {

@@ -11,7 +11,8 @@ pub(crate) struct Last {
     /// The sequence number behind all that had passed then.
     pub(crate) end: Seq,
     pub(crate) psh: bool,
-    /// It has PSH and may be the end of several full ones that left as one packet, on which Linux sets that wherever the write ends (rule 87).
+    /// It has PSH and may be the end of several full ones that left as one packet, on which Linux sets that
+    /// wherever the write ends (rule 87).
     pub(crate) whole: bool,
     /// Packets that are missing since, before pure ACKs (rule 35).
     pub(crate) skipped: u8,

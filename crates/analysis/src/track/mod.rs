@@ -120,8 +120,8 @@ impl Tracker {
         }
     }
 
-    /// Takes a packet of `s`, whatever it is. Gives its time, never before an earlier one's; `None` for the duplicate of
-    /// a packet that passed before.
+    /// Takes a packet of `s`, whatever it is. Gives its time, never before an earlier one's; `None` for the
+    /// duplicate of a packet that passed before.
     #[inline(always)]
     pub(crate) fn packet(&mut self, s: End, segment: &Segment) -> Option<Nanos> {
         if segment.time < self.now {
@@ -227,8 +227,8 @@ impl Tracker {
         scales.filter(|_| known)
     }
 
-    /// The payload of a full segment: the smaller of both MSS options, less the timestamp option (RFC 6691), which is on each of them if the SYN-ACK
-    /// has it (RFC 7323, 3.2), or may be if options were cut off.
+    /// The payload of a full segment: the smaller of both MSS options, less the timestamp option (RFC 6691),
+    /// which is on each of them if the SYN-ACK has it (RFC 7323, 3.2), or may be if options were cut off.
     fn learn_mss(&mut self, syn_ack: &Segment) {
         let (Some(a), Some(b)) = (self.half.client.mss_option(), self.half.server.mss_option()) else {
             return;
@@ -295,8 +295,8 @@ impl Tracker {
             own.offers(u32::from(segment.window) << shift);
         }
         let keepalive = own.note_probe(segment);
-        // A stamp is kept for the echo if its segment begins at or below the last ACK sent (RFC 7323, 4.3); with data of
-        // `s` still unacknowledged that need not be so.
+        // A stamp is kept for the echo if its segment begins at or below the last ACK sent (RFC 7323, 4.3);
+        // with data of `s` still unacknowledged that need not be so.
         let echoed = own.flow().acked && segment.seq.at_or_before(own.flow().una);
         let horizon = reaction + reaction.part(4) + Nanos::millis(2);
         let seen = other.on_ack(segment, t, &Reading { shift, horizon, echoed });
@@ -415,7 +415,8 @@ impl Tracker {
         }
     }
 
-    /// A flight of `s` waited for an ACK. Gives what is known of its window during that wait, and what flew before a loss or an idle time made it smaller.
+    /// A flight of `s` waited for an ACK. Gives what is known of its window during that wait, and what flew
+    /// before a loss or an idle time made it smaller.
     pub(crate) fn flew(&mut self, s: End, bytes: u32, repairing: bool) -> (CwndState, u32) {
         let near = self.near(s);
         self.half[s].flew(bytes, repairing, near);

@@ -89,8 +89,9 @@ impl PathView {
         self.peer_reaction.unwrap_or_default()
     }
 
-    /// How much sooner than its shortest reaction the sender may have reacted. Beside it (rule 26) the shortest that was
-    /// seen may be that of a host that had to wake up first: whatever came before a segment may have released it.
+    /// How much sooner than its shortest reaction the sender may have reacted. Beside it (rule 26) the
+    /// shortest that was seen may be that of a host that had to wake up first: whatever came before a segment
+    /// may have released it.
     pub(crate) fn early(&self) -> Nanos {
         let reaction = self.own();
         let beside = self.is_near() && reaction <= Nanos::millis(1);
@@ -115,7 +116,8 @@ pub(crate) struct Since {
     pub(crate) recovered: Option<(Repair, Nanos)>,
 }
 
-/// Nothing was in flight for longer than the sender's reaction and a wake-up (rule 49); `ended`: it had written no more.
+/// Nothing was in flight for longer than the sender's reaction and a wake-up (rule 49); `ended`: it had
+/// written no more.
 pub(crate) fn was_free(empty: Nanos, own: Nanos, ended: bool) -> bool {
     empty - own > WAKE_UP.max(if ended { own.part(8) } else { own.part(4) + WAKE_UP })
 }
@@ -154,8 +156,8 @@ pub(crate) struct Passage<'a> {
 }
 
 impl Passage<'_> {
-    /// The segment left before this ACK came to its sender, which would else have echoed its time stamp; not every stack
-    /// does so with those of pure ACKs (rule 43).
+    /// The segment left before this ACK came to its sender, which would else have echoed its time stamp; not
+    /// every stack does so with those of pure ACKs (rule 43).
     pub(crate) fn left_before(&self, ack: &Ack) -> bool {
         ack.is_later_than(self.segment) && !(ack.pure() && self.flow.ignores_acks)
     }
@@ -170,8 +172,8 @@ impl Passage<'_> {
         self.flow.mss.max(1)
     }
 
-    /// Since all that had been sent was acknowledged, at the tap, less what the segment needs on a slow link before it; zero while
-    /// something was in flight.
+    /// Since all that had been sent was acknowledged, at the tap, less what the segment needs on a slow link
+    /// before it; zero while something was in flight.
     pub(crate) fn empty_for(&self) -> Nanos {
         let covering = self.acks.newest_first().take_while(|a| !self.arrived.before.nxt.after(a.ack)).last();
         covering.map_or(Nanos::ZERO, |a| {
@@ -186,8 +188,8 @@ impl Passage<'_> {
         if beside { self.departed.under_way() } else { UnderWay::default() }
     }
 
-    /// Away from it: it had left before the segment before it passed, for how long it had been under way, and whether it came as far from that
-    /// as that from the one before (rule 96).
+    /// Away from it: it had left before the segment before it passed, for how long it had been under way, and
+    /// whether it came as far from that as that from the one before (rule 96).
     pub(crate) fn was_on_its_way(&self) -> Option<(Nanos, bool)> {
         let beside = self.path.is_near() && self.path.own() <= WAKE_UP;
         let known = self.departed.on_its_way(self.time).filter(|_| !beside);
@@ -199,8 +201,8 @@ impl Passage<'_> {
         self.flow.last.is_none_or(|l| l.psh) && !(self.flow.paced && self.may_go_on())
     }
 
-    /// The last segment was partial and ended a write, of Linux, which appends what is written to the last segment of its queue (`tcp_sendmsg_locked`):
-    /// nothing was left in that (rule 97).
+    /// The last segment was partial and ended a write, of Linux, which appends what is written to the last
+    /// segment of its queue (`tcp_sendmsg_locked`): nothing was left in that (rule 97).
     pub(crate) fn had_sent_all(&self) -> bool {
         let ended = self.flow.last.is_some_and(|l| l.psh && self.flow.is_small(l.len));
         ended && self.profile.os == Some("Linux") && self.flow.recovery.is_none()
@@ -211,10 +213,11 @@ impl Passage<'_> {
         self.flow.last.is_some_and(|l| l.whole) && self.profile.os == Some("Linux")
     }
 
-    /// Nothing was in flight for longer than a wake-up takes (rule 49): no limit of TCP held the segment, for each of them
-    /// needs unacknowledged data. Away from the sender an eighth of its reaction time is jitter. Without PSH more had been
-    /// written (RFC 9293, 3.9.1.2; `tcp_push` marks the end of a write, BSD the emptying of its buffer): something held
-    /// that, and the path was late, by up to the quarter of a round trip that RACK allows for (RFC 8985, 6.2).
+    /// Nothing was in flight for longer than a wake-up takes (rule 49): no limit of TCP held the segment, for
+    /// each of them needs unacknowledged data. Away from the sender an eighth of its reaction time is jitter.
+    /// Without PSH more had been written (RFC 9293, 3.9.1.2; `tcp_push` marks the end of a write, BSD the
+    /// emptying of its buffer): something held that, and the path was late, by up to the quarter of a round
+    /// trip that RACK allows for (RFC 8985, 6.2).
     pub(crate) fn was_free(&self) -> bool {
         was_free(self.empty_for(), self.path.own(), self.path.is_near() || self.pushed())
     }

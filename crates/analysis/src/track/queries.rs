@@ -41,8 +41,9 @@ impl Tracker {
         self.clock.tick()
     }
 
-    /// A proxy acknowledges for the server (rule 70): its SYN-ACK took four times as long as an ACK, and it has answered nothing sooner than
-    /// that. How much farther the server is, beyond what a SYN queue or an address that had to be asked for first takes.
+    /// A proxy acknowledges for the server (rule 70): its SYN-ACK took four times as long as an ACK, and it
+    /// has answered nothing sooner than that. How much farther the server is, beyond what a SYN queue or an
+    /// address that had to be asked for first takes.
     pub(crate) fn split(&self, soonest_answer: Option<Nanos>) -> Option<Nanos> {
         let (syn, near) = (self.handshake.trip()?, self.reaction[End::Server]?);
         let far = syn - near;
@@ -213,7 +214,8 @@ impl Tracker {
         self.copies.has_twin(s, segment)
     }
 
-    /// A pure ACK after `since` was the first of what `s` had sent up to `small_end`, where its last partial segment ends.
+    /// A pure ACK after `since` was the first of what `s` had sent up to `small_end`, where its last partial
+    /// segment ends.
     pub(crate) fn has_acked_small(&self, s: End, small_end: Seq, since: Nanos) -> bool {
         let mut acks = self.half[s].acks().newest_first().take_while(|a| a.time > since);
         acks.any(|a| a.pure() && small_end.after(a.una_before) && !small_end.after(a.ack))
@@ -245,8 +247,8 @@ impl Tracker {
         self.quality.set(quality);
     }
 
-    /// Stamped before what has passed, and with nothing that has not: a file behind another one has the packet again, for no
-    /// repeat is older than what it repeats (rule 64).
+    /// Stamped before what has passed, and with nothing that has not: a file behind another one has the
+    /// packet again, for no repeat is older than what it repeats (rule 64).
     #[cold]
     pub(super) fn passed_before(&self, s: End, segment: &Segment) -> bool {
         let (flow, other) = (self.flow(s), self.flow(s.peer()));
@@ -260,17 +262,18 @@ impl Tracker {
         known && flow.seen && !end.after(flow.nxt) && (opens || acks)
     }
 
-    /// Stamped by its sender before another packet of it that has passed, and with nothing that has not: where copies come late, one of what
-    /// passed before that was known (rule 42).
+    /// Stamped by its sender before another packet of it that has passed, and with nothing that has not:
+    /// where copies come late, one of what passed before that was known (rule 42).
     #[cold]
     pub(super) fn sent_before(&self, s: End, segment: &Segment) -> bool {
         let older = segment.options.timestamps.is_some_and(|(stamp, _)| self.stamps[s].is_older(stamp));
         older && self.passed_before(s, segment)
     }
 
-    /// What has passed a tap beside its receiver has come, and no ACK of it had left yet when `s` sent it again (rule 74). Not where
-    /// the receiver may have dropped it: before it ever took anything (a full accept queue), beyond its window, or at a hole.
-    /// Elsewhere a third segment in a row that was alone (rule 75).
+    /// What has passed a tap beside its receiver has come, and no ACK of it had left yet when `s` sent it
+    /// again (rule 74). Not where the receiver may have dropped it: before it ever took anything (a full
+    /// accept queue), beyond its window, or at a hole. Elsewhere a third segment in a row that was alone
+    /// (rule 75).
     #[cold]
     pub(super) fn repeat(&mut self, s: End, segment: &Segment) -> Repeat {
         let (flow, peer, path) = (self.flow(s), self.flow(s.peer()), self.path_of(s));
@@ -292,14 +295,16 @@ impl Tracker {
         if repaired {
             return Repeat::Open;
         }
-        // What comes twice it says at once, in an option that its SYN allowed (RFC 2883; `tcp_dsack`): rule 33 asks for that.
+        // What comes twice it says at once, in an option that its SYN allowed (RFC 2883; `tcp_dsack`): rule
+        // 33 asks for that.
         let says_so = self.profile(s.peer()).os == Some("Linux");
         let needless = beside || alone && !says_so && flow.recovery.is_none() && self.half[s].alone_again();
         if needless { Repeat::Needless } else { Repeat::Open }
     }
 
-    /// It passed a tap beside its receiver, which lost it behind that (rule 100): what that has sent since does not acknowledge it, or an
-    /// earlier copy was not answered, while what comes twice is acknowledged at once.
+    /// It passed a tap beside its receiver, which lost it behind that (rule 100): what that has sent since
+    /// does not acknowledge it, or an earlier copy was not answered, while what comes twice is acknowledged
+    /// at once.
     fn was_dropped_behind(&self, s: End, segment: &Segment) -> bool {
         let (flow, peer) = (self.flow(s), self.flow(s.peer()));
         if self.path_of(s).peer() > WAKE_UP {

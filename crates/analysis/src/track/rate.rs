@@ -18,10 +18,12 @@ const LOWEST: f64 = 64e3;
 const MIN_INTERVALS: u16 = 4;
 const MAX_INTERVALS: u16 = 64;
 
-/// A bucket holds what passes at its rate between two ticks of its host, at least: 10 ms of the slowest (tc-tbf(8), `burst`: 10 kB for 10 Mbit/s).
+/// A bucket holds what passes at its rate between two ticks of its host, at least: 10 ms of the slowest
+/// (tc-tbf(8), `burst`: 10 kB for 10 Mbit/s).
 const BUCKET: Nanos = Nanos::millis(10);
 
-/// BBR probes for more in one of so many phases (`CYCLE_LEN`, tcp_bbr.c): the link sets apart what it sends at least then.
+/// BBR probes for more in one of so many phases (`CYCLE_LEN`, tcp_bbr.c): the link sets apart what it sends
+/// at least then.
 const CYCLE: u32 = 8;
 
 /// When something left, by its sender's clock or beside it.
@@ -41,23 +43,25 @@ at_rest! { Left { at, queued, tick } }
 pub(crate) struct Leaving {
     /// Beside their sender.
     pub(crate) departures: Departures,
-    /// Up to here it left as it was written: a segment that was not full ended there while the end of such a one before it was in flight, and so
-    /// was all that its sender had (`tcp_rate_check_app_limited`).
+    /// Up to here it left as it was written: a segment that was not full ended there while the end of such a
+    /// one before it was in flight, and so was all that its sender had (`tcp_rate_check_app_limited`).
     pub(crate) written: Option<Seq>,
     /// And for how long what passes had stood before that.
     pub(crate) standing: Option<Standing>,
     /// Of the last segment.
     pub(crate) under_way: UnderWay,
-    /// Away from its sender: when the last segment passed that was waited for, and whether it came as far from the one before as that from
-    /// its own one before.
+    /// Away from its sender: when the last segment passed that was waited for, and whether it came as far
+    /// from the one before as that from its own one before.
     pub(crate) waited_for: (Nanos, bool),
     /// When the segment that passes then left, as another tap saw it.
     told: Option<(Nanos, Left)>,
-    /// Away from it: its first time stamp, how much later than it says a segment passed at the least, and when that was.
+    /// Away from it: its first time stamp, how much later than it says a segment passed at the least, and
+    /// when that was.
     pub(crate) soonest: Option<(u32, Nanos, Nanos)>,
     /// When the first of the train passed of which that is known, and when that and the last left.
     train: Option<(Nanos, Left, Left)>,
-    /// Its message began as its sender set it apart (rule 116): trains of which that is not known say nothing of the link.
+    /// Its message began as its sender set it apart (rule 116): trains of which that is not known say nothing
+    /// of the link.
     set_apart: bool,
 }
 
@@ -69,7 +73,8 @@ pub(crate) struct Rate {
     start: Nanos,
     /// When what passes had left, of a flow of several segments.
     leaving: Option<Box<Leaving>>,
-    /// As `total`, of trains that left as far apart as they passed, and their rate: those say nothing of the link by themselves.
+    /// As `total`, of trains that left as far apart as they passed, and their rate: those say nothing of the
+    /// link by themselves.
     paced: u32,
     pace: f32,
     last: Nanos,
@@ -85,9 +90,11 @@ pub(crate) struct Rate {
     asked_at: u32,
     /// The estimate, bits per second; 0: none.
     bps: f32,
-    /// Beside its sender: what it sends stands in a queue of its host before it passes, so that the link is there (rule 95).
+    /// Beside its sender: what it sends stands in a queue of its host before it passes, so that the link is
+    /// there (rule 95).
     stands: bool,
-    /// Beside its sender: a loss has made the window smaller; and what left apart has the pace of what the link set apart.
+    /// Beside its sender: a loss has made the window smaller; and what left apart has the pace of what the
+    /// link set apart.
     reduced: bool,
     alike: bool,
 }
@@ -124,8 +131,9 @@ impl Rate {
         self.last = t;
     }
 
-    /// `bytes` passed at `t` that stood in a queue before that, surely or perhaps: their pace is the link's. A bucket of tokens that are left lets the
-    /// first through at once, so that a train begins with what surely stood, and is as long as ten buckets.
+    /// `bytes` passed at `t` that stood in a queue before that, surely or perhaps: their pace is the link's.
+    /// A bucket of tokens that are left lets the first through at once, so that a train begins with what
+    /// surely stood, and is as long as ten buckets.
     pub(crate) fn stood(&mut self, t: Nanos, bytes: u32, surely: bool, perhaps: bool) {
         let goes_on = surely || perhaps && self.is_running();
         if self.last == Nanos::ZERO || !goes_on {
@@ -239,8 +247,8 @@ impl Rate {
         self.leaving.as_ref()?.departures.at(end)
     }
 
-    /// For how long what passed at `t`, away from its sender, had been under way at the least, and whether it came as far from the one before
-    /// as that from its own one before.
+    /// For how long what passed at `t`, away from its sender, had been under way at the least, and whether it
+    /// came as far from the one before as that from its own one before.
     pub(crate) fn on_its_way(&self, t: Nanos) -> Option<(Nanos, bool)> {
         let leaving = self.leaving.as_ref().filter(|leaving| leaving.waited_for.0 == t)?;
         Some((leaving.under_way.surely, leaving.waited_for.1))
@@ -296,7 +304,8 @@ impl Rate {
         self.stands
     }
 
-    /// So it does from now on: the rate that was learnt is that of another place, and when what passes leaves is still known.
+    /// So it does from now on: the rate that was learnt is that of another place, and when what passes leaves
+    /// is still known.
     pub(crate) fn begins_to_stand(&mut self) {
         let leaving = self.leaving.take();
         *self = Rate { leaving, stands: true, ..Rate::default() };
@@ -307,8 +316,9 @@ impl Rate {
         self.stands = false;
     }
 
-    /// The train left as far apart as it passed, by an eighth, and no queue of its own stood: two of its pieces would have waited longer. BBR
-    /// takes such a sample for its sender's rate (the smaller of both rates, draft-cheng-iccrg-delivery-rate-estimation, 3.1.2).
+    /// The train left as far apart as it passed, by an eighth, and no queue of its own stood: two of its
+    /// pieces would have waited longer. BBR takes such a sample for its sender's rate (the smaller of both
+    /// rates, draft-cheng-iccrg-delivery-rate-estimation, 3.1.2).
     fn left_apart(&self) -> bool {
         let Some((since, first, last)) = self.leaving.as_ref().and_then(|l| l.train) else { return false };
         let (all, took) = (self.last - self.start, self.last - since);
@@ -320,8 +330,9 @@ impl Rate {
         took - (last.at - first.at) + last.tick <= took.part(8) && stood <= two + last.tick
     }
 
-    /// Its sender spaced what passed: of trains that tell, fewer were set apart by the link than probing alone accounts for, and those had another rate. A
-    /// window that a loss made as small as what the link holds keeps the pace that the link's queue had given it (RFC 5681, 1: the ACK clock).
+    /// Its sender spaced what passed: of trains that tell, fewer were set apart by the link than probing
+    /// alone accounts for, and those had another rate. A window that a loss made as small as what the link
+    /// holds keeps the pace that the link's queue had given it (RFC 5681, 1: the ACK clock).
     pub(crate) fn is_paced(&self) -> bool {
         self.paced > (CYCLE - 1) * self.total && !self.alike
     }
@@ -389,9 +400,9 @@ impl Rate {
 /// No pause is shorter that ends one.
 pub(super) const SHORTEST_PAUSE: Nanos = Nanos::micros(200);
 
-/// A pause longer than this ends a train of packets of one direction. A queue that makes the round trip longer keeps the link busy for
-/// as long as it is. Else a train is over
-/// before a delayed ACK can come (40 ms, less a tenth): it is no pace of the link.
+/// A pause longer than this ends a train of packets of one direction. A queue that makes the round trip
+/// longer keeps the link busy for as long as it is. Else a train is over before a delayed ACK can come (40
+/// ms, less a tenth): it is no pace of the link.
 pub(super) fn train_pause(rtt: Option<Nanos>, crowded: Nanos) -> Nanos {
     match rtt {
         Some(rtt) if crowded >= rtt.times(3).part(2) => (crowded - rtt).max(SHORTEST_PAUSE),
@@ -443,7 +454,8 @@ mod tests {
         rate
     }
 
-    /// Trains of eleven pieces 800 µs apart, which left so far apart; what passed first and last had queued for so long.
+    /// Trains of eleven pieces 800 µs apart, which left so far apart; what passed first and last had queued
+    /// for so long.
     fn trains(rate: &mut Rate, count: i64, from: i64, apart: i64, queued: i64, tick: i64) {
         for n in 0..count {
             for k in 0..11 {
@@ -456,7 +468,8 @@ mod tests {
         rate.estimate();
     }
 
-    /// Less than an eighth further apart than they left, and no queue that held two of them: their sender spaced them (rule 87).
+    /// Less than an eighth further apart than they left, and no queue that held two of them: their sender
+    /// spaced them (rule 87).
     #[test]
     fn what_left_as_far_apart_was_not_spaced_by_the_link() {
         let paced = |apart, queued, tick| {
@@ -471,7 +484,8 @@ mod tests {
         assert_eq!([1_000, 1_001].map(|tick| paced(800, 1_600 + tick, tick)), [true, false]);
     }
 
-    /// Seven trains that left apart for one that the link set apart are those of a sender that probes for more in one of eight round trips.
+    /// Seven trains that left apart for one that the link set apart are those of a sender that probes for
+    /// more in one of eight round trips.
     #[test]
     fn one_train_of_eight_shows_the_link() {
         let shows = |paced| {
@@ -483,8 +497,8 @@ mod tests {
         assert_eq!([7, 8].map(shows), [true, false]);
     }
 
-    /// Beside a sender whose window a loss made as small as what the link holds, all trains leave as far apart as they pass: at the link's pace, if
-    /// that is what its queue had set them apart by before.
+    /// Beside a sender whose window a loss made as small as what the link holds, all trains leave as far
+    /// apart as they pass: at the link's pace, if that is what its queue had set them apart by before.
     #[test]
     fn a_smaller_window_keeps_the_pace_of_the_link() {
         let shows = |reduced: bool, each: i64| {
@@ -507,7 +521,8 @@ mod tests {
         assert!(!shows(false, 800), "without a loss its sender may have spaced it");
     }
 
-    /// Of whoever set its message apart a train says nothing of the link where a loss hides when it left; of others it does.
+    /// Of whoever set its message apart a train says nothing of the link where a loss hides when it left; of
+    /// others it does.
     #[test]
     fn what_left_nobody_knows_when_is_no_link_of_who_set_its_message_apart() {
         let mut rate = Rate::default();

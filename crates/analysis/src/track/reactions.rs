@@ -6,8 +6,8 @@ use super::{PathView, Quality, Tracker};
 use tcpwhy_base::{End, Nanos, Segment, Seq, TcpFlags};
 
 impl Tracker {
-    /// What the time stamps of a packet of `s` prove: whether its stack echoes the stamps of pure ACKs (rule 43), and how
-    /// soon it reacts (rule 44).
+    /// What the time stamps of a packet of `s` prove: whether its stack echoes the stamps of pure ACKs (rule
+    /// 43), and how soon it reacts (rule 44).
     #[inline(always)]
     pub(super) fn take_stamps(&mut self, s: End, segment: &Segment, stamp: u32, echo: u32) {
         if segment.flags.ack() {
@@ -48,8 +48,9 @@ impl Tracker {
         path.reaction.is_some_and(|known| after < known - path.early())
     }
 
-    /// New data of `s` up to `end`: where it lies beyond the right edge that was offered before an ACK came, it left after
-    /// that (rule 44). An ACK that the capture lacks may have moved the edge before, so two must agree.
+    /// New data of `s` up to `end`: where it lies beyond the right edge that was offered before an ACK came,
+    /// it left after that (rule 44). An ACK that the capture lacks may have moved the edge before, so two
+    /// must agree.
     #[inline(always)]
     pub(super) fn left_after_update(&mut self, s: End, end: Seq, t: Nanos) {
         let Some(after) = self.half[s].goes_beyond(end, t) else { return };
@@ -66,8 +67,9 @@ impl Tracker {
         }
     }
 
-    /// Without a handshake, and in a transfer of one direction, only such bounds tell how soon it reacts. Nobody but a timer writes twice
-    /// at the same time after an ACK, so two that agree within an eighth are its reaction.
+    /// Without a handshake, and in a transfer of one direction, only such bounds tell how soon it reacts.
+    /// Nobody but a timer writes twice at the same time after an ACK, so two that agree within an eighth are
+    /// its reaction.
     fn reacts_alike(&mut self, s: End, after: Nanos) {
         match self.sooner[s] {
             Some(before) if (after - before).0.abs() <= before.part(8).0 => {
@@ -89,8 +91,8 @@ impl Tracker {
         self.pause = train_pause(self.rtt(), Nanos::ZERO);
     }
 
-    /// `s` was proved to react sooner than was known. With a shorter round trip a train of packets ends sooner, so the rates
-    /// learnt until now are none.
+    /// `s` was proved to react sooner than was known. With a shorter round trip a train of packets ends
+    /// sooner, so the rates learnt until now are none.
     fn reacted_sooner(&mut self, s: End, after: Nanos) {
         self.reacted(s, after.max(Nanos(1)));
         self.half.iter_mut().for_each(Half::forget_rate);

@@ -127,7 +127,8 @@ impl Recovery {
         (self.range.0 == seq).then_some(self.last)
     }
 
-    /// What it sent again last by a timer is not acknowledged by `una`, nor will be, so long after: that copy was lost as well.
+    /// What it sent again last by a timer is not acknowledged by `una`, nor will be, so long after: that copy
+    /// was lost as well.
     pub(crate) fn in_vain(&self, una: Seq, t: Nanos, latest: Nanos) -> Option<Repair> {
         let timed = matches!(self.kind, Repair::Timeout | Repair::BlackHole | Repair::TooBig { .. });
         (timed && una.at_or_before(self.range.0) && t - self.last > latest).then_some(self.kind)
@@ -144,8 +145,8 @@ impl Recovery {
         Some(Repair::Timeout)
     }
 
-    /// Whether it ends with the ACK of everything before `una` at `t`. `signs`: duplicate ACKs or SACKs had come before;
-    /// `soonest`: the fastest answer of the far end, less what a jitter may take from it.
+    /// Whether it ends with the ACK of everything before `una` at `t`. `signs`: duplicate ACKs or SACKs had
+    /// come before; `soonest`: the fastest answer of the far end, less what a jitter may take from it.
     pub(crate) fn ended(&self, una: Seq, t: Nanos, signs: bool, soonest: Nanos) -> Option<Recovered> {
         // After one timer retransmission, with no sign of a later arrival before it, data that was sent only once is
         // acknowledged: the first copies had all arrived (F-RTO, RFC 5682).
@@ -154,8 +155,8 @@ impl Recovery {
         if !arrived && una.before(self.point) {
             return None;
         }
-        // An ACK sooner after the retransmission than the far end can respond was for the original (Eifel, RFC 3522; RFC 8985, 6.2, step
-        // 2, and `tcp_rack_advance` hold it to the shortest round trip).
+        // An ACK sooner after the retransmission than the far end can respond was for the original (Eifel,
+        // RFC 3522; RFC 8985, 6.2, step 2, and `tcp_rack_advance` hold it to the shortest round trip).
         let early = self.retransmissions == 1 && t - self.last < soonest;
         let spurious = arrived || early || self.kind == Repair::Spurious;
         let kind = if spurious { Repair::Spurious } else { self.kind };

@@ -6,8 +6,8 @@ use tcpwhy_base::Seq;
 /// The largest scale (RFC 7323, 2.3).
 const MAX: u8 = 14;
 
-/// A run of windows that shrink is believed once it is so many units long: it then tells the scale to within a sixteenth,
-/// which an application that reads some of the data meanwhile rarely meets by chance.
+/// A run of windows that shrink is believed once it is so many units long: it then tells the scale to within
+/// a sixteenth, which an application that reads some of the data meanwhile rarely meets by chance.
 const ENOUGH: u16 = 16;
 
 /// What the windows of one end have said of their scale.

@@ -102,8 +102,9 @@ impl Stamps {
         !self.echoed_bare && self.bare.is_some_and(|bare| is_newer(bare, stamp))
     }
 
-    /// Whether such an echo shows that its sender, which lies there, ignores the stamps of pure ACKs. It had such a stamp for certain twice a
-    /// reaction time after the ACK; where it could have had it, the second time.
+    /// Whether such an echo shows that its sender, which lies there, ignores the stamps of pure ACKs. It had
+    /// such a stamp for certain twice a reaction time after the ACK; where it could have had it, the second
+    /// time.
     pub(crate) fn misses_bare(&mut self, t: Nanos, path: &PathView) -> bool {
         let ago = t - self.bare_at;
         if !self.missed && ago >= path.own() - path.early() {

@@ -1,17 +1,20 @@
 //! How long what passes had been under way from its sender, beyond the quickest: read from its sender's time stamps.
 //!
-//! A stack stamps a segment when it builds it (Linux: `__tcp_transmit_skb` sets `skb_mstamp_ns`, from which `tcp_established_options` takes
-//! TSval). With pacing, be it TCP's own timer or sch_fq by departure times, that is the time when it is meant to leave
-//! (`tcp_pacing_check`, `skb_set_delivery_time`). What it stands in below TCP lies between the stamp and the tap: a shaper, an interface.
+//! A stack stamps a segment when it builds it (Linux: `__tcp_transmit_skb` sets `skb_mstamp_ns`, from which
+//! `tcp_established_options` takes TSval). With pacing, be it TCP's own timer or sch_fq by departure times,
+//! that is the time when it is meant to leave (`tcp_pacing_check`, `skb_set_delivery_time`). What it stands
+//! in below TCP lies between the stamp and the tap: a shaper, an interface.
 
 use crate::profile::NO_WAIT;
 use crate::rest::at_rest;
 use tcpwhy_base::Nanos;
 
-/// So many segments that had stood, less those that had not, are no chance of a busy host; who stood for several jiffies counts as many, up to four.
+/// So many segments that had stood, less those that had not, are no chance of a busy host; who stood for
+/// several jiffies counts as many, up to four.
 const SHOWN: u8 = 8;
 
-/// The stamps tick by that (Linux since 4.13: `TCP_TS_HZ`, 1,000; macOS as well), or are jiffies, which last no longer than the second.
+/// The stamps tick by that (Linux since 4.13: `TCP_TS_HZ`, 1,000; macOS as well), or are jiffies, which last
+/// no longer than the second.
 const TICK: Nanos = Nanos::millis(1);
 const JIFFY: Nanos = Nanos::millis(10);
 
@@ -20,13 +23,14 @@ const JIFFY: Nanos = Nanos::millis(10);
 pub(crate) struct Standing {
     /// A stamp of it, and when its packet passed.
     since: Option<(u32, Nanos)>,
-    /// How much later than its stamp (counted from that one) a packet passed at the least, if both clocks go alike; and the same, had they
-    /// gone apart by as much as clocks do, with when that was.
+    /// How much later than its stamp (counted from that one) a packet passed at the least, if both clocks go
+    /// alike; and the same, had they gone apart by as much as clocks do, with when that was.
     least: Nanos,
     most: (Nanos, Nanos),
     /// The last stamp, and when the first packet with it passed.
     run: (u32, Nanos),
-    /// Of segments for which a tick tells: those that had been built before the one before passed, less those that had not.
+    /// Of segments for which a tick tells: those that had been built before the one before passed, less those
+    /// that had not.
     shown: u8,
     /// The stamps do not count jiffies.
     ticks_so: bool,
@@ -52,8 +56,9 @@ impl Standing {
         Standing { since: Some((stamp, at)), most, run: (stamp, at), ..Standing::default() }
     }
 
-    /// A first segment passed at `t`; the SYN of its sender, which met no queue of its own connection, had passed `before`. Whoever answers SYNs for
-    /// another host has a clock of its own: by that a segment may have been built before the SYN, or is yet to be.
+    /// A first segment passed at `t`; the SYN of its sender, which met no queue of its own connection, had
+    /// passed `before`. Whoever answers SYNs for another host has a clock of its own: by that a segment may
+    /// have been built before the SYN, or is yet to be.
     pub(crate) fn since_the_syn(before: Option<(u32, Nanos)>, stamp: u32, t: Nanos) -> Standing {
         let mut standing = Standing::begins(stamp, t);
         let Some((first, at)) = before else { return standing };
@@ -97,8 +102,9 @@ impl Standing {
         UnderWay { surely, perhaps }
     }
 
-    /// It echoes a stamp that came after what it is said to have been built before: its stamps are of a time to come, for a queue behind the tap to
-    /// keep (sch_fq, by the departure times that TCP sets), so that they tell nothing.
+    /// It echoes a stamp that came after what it is said to have been built before: its stamps are of a time
+    /// to come, for a queue behind the tap to keep (sch_fq, by the departure times that TCP sets), so that
+    /// they tell nothing.
     pub(crate) fn is_refuted(&mut self) {
         *self = Standing::default();
     }
@@ -116,7 +122,8 @@ mod tests {
 
     const US: fn(i64) -> Nanos = Nanos::micros;
 
-    /// Pieces that pass every 2 ms, built so long before, by a clock that ticks so often in a second and goes so much slower.
+    /// Pieces that pass every 2 ms, built so long before, by a clock that ticks so often in a second and goes
+    /// so much slower.
     fn pieces(count: i64, before: Nanos, hz: i64, ppm: i64) -> (UnderWay, bool) {
         let stamp = |at: Nanos| ((at - at.times(ppm).part(1_000_000)).0 / (1_000_000_000 / hz)) as u32;
         let mut standing = Standing::begins(stamp(US(100)), US(100));
@@ -138,7 +145,8 @@ mod tests {
         assert!([0, 900, 1_900].iter().all(|&us| !pieces(40, US(us), 1_000, 0).1));
     }
 
-    /// Segments that come as late for the SYN as the first show a queue; another clock than that of the SYN shows nothing, nor do jiffies.
+    /// Segments that come as late for the SYN as the first show a queue; another clock than that of the SYN
+    /// shows nothing, nor do jiffies.
     #[test]
     fn what_passed_with_the_syn_was_quick() {
         let (syn, at) = (5_000, US(1_000_000));

@@ -1,5 +1,5 @@
-//! What must hold of an answer with all detail, whatever the capture: time and bytes are accounted for to the last. Held by the
-//! properties here and by the fuzz target `pipeline`.
+//! What must hold of an answer with all detail, whatever the capture: time and bytes are accounted for to the
+//! last. Held by the properties here and by the fuzz target `pipeline`.
 
 use tcpwhy_analysis::{Analysis, Budget, Connection, Ended, Exchange, Facts, Span};
 use tcpwhy_base::{Cause, Nanos};
@@ -83,9 +83,9 @@ fn tile(start: Nanos, end: Nanos, spans: &[Span]) -> Result<(), String> {
     Ok(())
 }
 
-/// What no honest answer breaks, as far as a span shows it (`scripts/meaning.py` asks the same of the JSON and the packets): no
-/// bandwidth of nothing, no more than the bytes take and a segment; less in flight than before, where something made it less;
-/// no span longer than its wait; no alternative to itself.
+/// What no honest answer breaks, as far as a span shows it (`scripts/meaning.py` asks the same of the JSON
+/// and the packets): no bandwidth of nothing, no more than the bytes take and a segment; less in flight than
+/// before, where something made it less; no span longer than its wait; no alternative to itself.
 fn meaning(span: &Span) -> Result<(), String> {
     let time = span.duration().0 as f64;
     let one = span.folded == 1;
@@ -113,8 +113,9 @@ fn meaning(span: &Span) -> Result<(), String> {
     Ok(())
 }
 
-/// The way takes no more than a base round trip for each turn and one more (rule 45), with what two hosts need to wake up; the spans
-/// say which round trip was known. What segments of a burst lie apart is not counted.
+/// The way takes no more than a base round trip for each turn and one more (rule 45), with what two hosts
+/// need to wake up; the spans say which round trip was known. What segments of a burst lie apart is not
+/// counted.
 fn trips(x: &Exchange) -> Result<(), String> {
     let known = |s: &&Span| s.cause == Cause::PathDelay && s.folded == 1;
     // Time stamps of made-up captures lie centuries apart.

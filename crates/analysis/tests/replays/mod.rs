@@ -143,7 +143,8 @@ fn how_far_the_budget_of_replays_reaches() {
     );
 }
 
-/// A download at a round trip of 20 ms and so many Mbit/s, in writes of 16 KB, which a small buffer holds up if Nagle's algorithm does not.
+/// A download at a round trip of 20 ms and so many Mbit/s, in writes of 16 KB, which a small buffer holds up
+/// if Nagle's algorithm does not.
 fn download(bytes: u64, sndbuf: Option<u64>, mbit: u64) -> Scenario {
     let mut s = Scenario::with_path(Nanos::millis(20), Some(mbit * 1_000_000), Some(10_000_000), 1500);
     let (request, response) = (vec![Step::Write(100)], vec![Step::Write(bytes)]);
@@ -190,8 +191,8 @@ fn a_buffer_is_corrected_until_it_shows() {
     }
 }
 
-/// Each request has a connection of its own. Kept connections save all handshakes but one; slow start only where they do not lie idle so long that their
-/// window is taken back.
+/// Each request has a connection of its own. Kept connections save all handshakes but one; slow start only
+/// where they do not lie idle so long that their window is taken back.
 #[test]
 fn a_kept_connection_lies_idle_between_requests() {
     let saved = |pause: Nanos| {

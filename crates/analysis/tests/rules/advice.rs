@@ -25,7 +25,8 @@ fn uploads(program: Program, wait: i64) -> Analysis {
     analyze(&segments)
 }
 
-/// curl sends the body 1 s after a head with `Expect: 100-continue` that nothing answered: no larger write shortens that.
+/// curl sends the body 1 s after a head with `Expect: 100-continue` that nothing answered: no larger write
+/// shortens that.
 #[test]
 fn an_upload_of_curl_that_waits_one_second_is_told_of_its_expect_header() {
     let told = |program, wait| {
@@ -54,7 +55,8 @@ fn events(count: u32, len: u32, gap: i64) -> Analysis {
     analyze(&w.segments())
 }
 
-/// A server writes so many pieces of 64 KiB, each so many milliseconds after the one before; what is said first of its pauses.
+/// A server writes so many pieces of 64 KiB, each so many milliseconds after the one before; what is said
+/// first of its pauses.
 fn pieces(gaps: impl Iterator<Item = i64>) -> (FixId, bool) {
     let mut w = Wire::new(Tap::Server, ms(20));
     w.handshake();
@@ -150,7 +152,8 @@ fn round_trips_in_series_are_told_the_way_of_the_server_s_protocol() {
     assert_eq!(told(Some(Program::OpenSsh), Some(Program::Redis)), ("OpenSSH".into(), ssh));
 }
 
-/// A handshake of TLS with these records of server and client in turn, behind a question in the clear if there is an answer to it.
+/// A handshake of TLS with these records of server and client in turn, behind a question in the clear if
+/// there is an answer to it.
 fn tls(asked: Option<&[u8]>, turns: &[(u8, u8)]) -> Analysis {
     let mut w = Wire::new(Tap::Client, ms(20));
     w.handshake();
@@ -203,7 +206,8 @@ fn a_newer_version_of_tls_saves_one_round_trip_where_there_are_two() {
     assert!(!finding(&two, Cause::TlsHandshake).fixes[1].how[0].contains("not a round trip"));
 }
 
-/// What asks in the clear whether TLS may begin takes a round trip that no version of it saves; a refusal is no handshake at all.
+/// What asks in the clear whether TLS may begin takes a round trip that no version of it saves; a refusal is
+/// no handshake at all.
 #[test]
 fn what_asks_for_tls_is_not_told_of_a_newer_version() {
     let (newer, kept, resumed) = (FixId::Tls13, FixId::ReuseConnections, FixId::TlsResumption);
@@ -243,7 +247,8 @@ fn a_larger_first_window_is_that_of_one_message() {
     assert!(fix.how.iter().any(|how| how.contains("initcwnd 71`")), "{:?}", fix.how);
 }
 
-/// Who greets late mostly looks up a name; who answers late does not, unless it took as long as a resolver needs to give up.
+/// Who greets late mostly looks up a name; who answers late does not, unless it took as long as a resolver
+/// needs to give up.
 #[test]
 fn a_late_greeting_is_told_of_reverse_lookups() {
     let first = |greets: i64, works: i64| {
@@ -310,8 +315,9 @@ fn a_dead_peer_is_noticed_at_the_other_end() {
     assert_eq!((gone.side, gone.fixes[0].place), (Some(Side::Server), "client"));
 }
 
-/// Rule 107. Who gives up before the third repeat, seven timeouts of 220 ms after what it sent, ends connections that would have gone on: a shorter silence is no
-/// reason to notice dead peers sooner. (The trip is 1 ns longer here.)
+/// Rule 107. Who gives up before the third repeat, seven timeouts of 220 ms after what it sent, ends
+/// connections that would have gone on: a shorter silence is no reason to notice dead peers sooner. (The trip
+/// is 1 ns longer here.)
 #[test]
 fn nobody_is_told_to_give_up_before_three_repeats() {
     let told = |silence: i64| {

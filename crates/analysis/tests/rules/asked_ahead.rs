@@ -7,8 +7,9 @@ use tcpwhy_base::{Cause, FixId, Nanos};
 /// The hosts are so far apart, there and back.
 const TRIP: Nanos = Nanos::millis(20);
 
-/// A client that keeps `depth` requests out, asks each of the first `apart` later than the one before, and asks again whenever an answer comes; a server that
-/// takes `work` for each, one after the other. Also how long that worked.
+/// A client that keeps `depth` requests out, asks each of the first `apart` later than the one before, and
+/// asks again whenever an answer comes; a server that takes `work` for each, one after the other. Also how
+/// long that worked.
 struct Pipeline {
     depth: usize,
     apart: Nanos,
@@ -62,7 +63,8 @@ impl Pipeline {
     }
 }
 
-/// All the work but that before the client has shown that it asks ahead, and between the last answers, which no request parts.
+/// All the work but that before the client has shown that it asks ahead, and between the last answers, which
+/// no request parts.
 fn tells(p: &Pipeline, but: Nanos) {
     let (told, worked) = p.work_at_client();
     assert!(told <= worked + ms(1) && told >= worked - but, "{told} of {worked}");

@@ -5,8 +5,8 @@ use tcpwhy_base::Cause;
 
 const MSS: u32 = 1448;
 
-/// A second flight of eight segments takes 60 ms for a round trip of 20: the path carries a gigabit, so that it was not the eight
-/// segments that filled it.
+/// A second flight of eight segments takes 60 ms for a round trip of 20: the path carries a gigabit, so that
+/// it was not the eight segments that filled it.
 #[test]
 fn a_queue_of_others_swells_the_round_trip() {
     let mut w = Wire::new(Tap::Client, ms(20));

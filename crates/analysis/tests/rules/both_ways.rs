@@ -28,8 +28,9 @@ enum Event {
     Answers,
 }
 
-/// A client that writes all at once, with a congestion window that begins at ten segments and grows with each ACK, and a server that acknowledges every other
-/// segment and answers with a hundred bytes what eight of them asked for, a little later.
+/// A client that writes all at once, with a congestion window that begins at ten segments and grows with each
+/// ACK, and a server that acknowledges every other segment and answers with a hundred bytes what eight of
+/// them asked for, a little later.
 fn stream(segments: u32, tap: Tap) -> Wire {
     limited(segments, 4 << 20, tap)
 }
@@ -123,8 +124,9 @@ fn a_request_behind_a_stream() {
     }
 }
 
-/// A client that keeps `out` requests of so many bytes out, which a server answers at once, that has acknowledged none of their segments before: all of what is
-/// on its way of a request came with one interrupt.
+/// A client that keeps `out` requests of so many bytes out, which a server answers at once, that has
+/// acknowledged none of their segments before: all of what is on its way of a request came with one
+/// interrupt.
 fn requests(out: i64, bytes: u32, tap: Tap) -> Connection {
     acknowledged(out, bytes, (us(200), Nanos::ZERO), tap)
 }
@@ -168,7 +170,8 @@ fn who_asks_for_more_with_each_answer_takes_turns() {
     }
 }
 
-/// One request after the other, each of two initial windows, whose answer acknowledges all of it; and full segments, fewer at once than an initial window.
+/// One request after the other, each of two initial windows, whose answer acknowledges all of it; and full
+/// segments, fewer at once than an initial window.
 #[test]
 fn large_requests_and_small_flights_are_no_streams() {
     for tap in [Tap::Client, Tap::Server] {
@@ -179,7 +182,8 @@ fn large_requests_and_small_flights_are_no_streams() {
     }
 }
 
-/// Four requests of 16 KB out, 5 ms apart, each of which is acknowledged at once and answered 5 ms later: there was room before the answer came.
+/// Four requests of 16 KB out, 5 ms apart, each of which is acknowledged at once and answered 5 ms later:
+/// there was room before the answer came.
 #[test]
 fn room_that_was_there_before_lets_nothing_go() {
     let c = acknowledged(4, 16_384, (ms(5), ms(5)), Tap::Client);

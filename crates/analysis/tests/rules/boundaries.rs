@@ -41,8 +41,9 @@ fn three_round_trips_without_growth_are_a_plateau_and_two_are_not() {
     assert_eq!(flights(5).budget.0[1..], [(Cause::SendBuffer, ms(80))]);
 }
 
-/// The client's second flight of so many segments is acknowledged later than the round trip of 20 ms by `extra`. ACKs come
-/// one by one, `apart`, so that the rate of the path shows, and the last of them that much later still.
+/// The client's second flight of so many segments is acknowledged later than the round trip of 20 ms by
+/// `extra`. ACKs come one by one, `apart`, so that the rate of the path shows, and the last of them that much
+/// later still.
 fn swollen(segments: u32, extra: Nanos, apart: Nanos) -> Connection {
     let mut w = opened(Tap::Client, ms(20));
     let own = |k: u32| apart.times(i64::from(k));
@@ -62,7 +63,8 @@ fn swollen(segments: u32, extra: Nanos, apart: Nanos) -> Connection {
     w.connection()
 }
 
-/// Others' queue takes what the round trip is longer than the base one, no more; at half as much again and 5 ms it begins.
+/// Others' queue takes what the round trip is longer than the base one, no more; at half as much again and 5
+/// ms it begins.
 #[test]
 fn a_queue_of_others_takes_what_the_round_trip_is_swollen_by() {
     for extra in [40, 60] {
@@ -84,7 +86,8 @@ fn a_queue_of_others_takes_what_the_round_trip_is_swollen_by() {
     assert!(queue(5, ms(40)) > ms(39));
 }
 
-/// Eight segments of 1,448 bytes fill seven tenths of 20 ms at 6.6 Mbit/s, 1.75 ms each: beyond that the queue is their own.
+/// Eight segments of 1,448 bytes fill seven tenths of 20 ms at 6.6 Mbit/s, 1.75 ms each: beyond that the
+/// queue is their own.
 #[test]
 fn a_queue_that_the_flow_fills_itself_is_the_links() {
     let of = |apart: Nanos| {
@@ -111,7 +114,8 @@ fn a_queue_that_the_flow_fills_itself_is_the_links() {
     assert!(others > ms(25) && own == Nanos::ZERO && link > ms(30), "{others} {own} {link}");
 }
 
-/// Fewer than four segments in flight do not wait behind others of their own connection: a longer trip is not said to be a queue.
+/// Fewer than four segments in flight do not wait behind others of their own connection: a longer trip is not
+/// said to be a queue.
 #[test]
 fn four_segments_in_flight_feel_a_queue() {
     let queue = |segments: u32| {
@@ -136,8 +140,8 @@ fn four_segments_in_flight_feel_a_queue() {
     assert!(queue(4) > ms(39) && queue(3) == Nanos::ZERO, "{} {}", queue(4), queue(3));
 }
 
-/// Full segments of the first flight vanish; what comes through at last is smaller. Whether anything ever passed in this
-/// direction shows by the handshake.
+/// Full segments of the first flight vanish; what comes through at last is smaller. Whether anything ever
+/// passed in this direction shows by the handshake.
 #[test]
 fn full_segments_that_vanish_need_others_that_pass() {
     let mut w = opened(Tap::Client, ms(20));
@@ -230,8 +234,9 @@ fn an_ack_is_delayed_after_8_ms_or_a_quarter_of_the_trip() {
     assert_eq!(held(ms(100), ms(25) + us(1)), Cause::NagleDelayedAck);
 }
 
-/// The variance of the round trip falls by a quarter with each sample that is like the one before (RFC 6298, 2.3), and the timeout
-/// with it: 400 ms + 4 * 112.5 after three samples, 400 ms + 4 * 84.4 after four. A pause of more than two of them cuts an upload.
+/// The variance of the round trip falls by a quarter with each sample that is like the one before (RFC 6298,
+/// 2.3), and the timeout with it: 400 ms + 4 * 112.5 after three samples, 400 ms + 4 * 84.4 after four. A
+/// pause of more than two of them cuts an upload.
 #[test]
 fn the_timeout_settles_by_a_quarter_a_sample() {
     let cut = |samples: i64, pause: Nanos| {
@@ -252,8 +257,8 @@ fn the_timeout_settles_by_a_quarter_a_sample() {
     assert_eq!((cut(9, ms(1_199)), cut(9, ms(1_201))), (1, 2));
 }
 
-/// The smoothed round trip moves by an eighth of what a sample differs (RFC 6298, 2.3): after many of 400 ms and one of 560 the
-/// timeout is 420 ms and the floor of 200.
+/// The smoothed round trip moves by an eighth of what a sample differs (RFC 6298, 2.3): after many of 400 ms
+/// and one of 560 the timeout is 420 ms and the floor of 200.
 #[test]
 fn the_round_trip_is_smoothed_by_an_eighth_a_sample() {
     let cut = |pause: Nanos| {
@@ -283,7 +288,8 @@ fn a_pause_of_a_second_cuts_an_upload() {
     assert_eq!((cut(ms(1_000)), cut(ms(1_000) + us(1))), (1, 2));
 }
 
-/// 50 µs, or a 64th of the round trip, are no wait; nor has a link been busy where one write came after another (rule 67).
+/// 50 µs, or a 64th of the round trip, are no wait; nor has a link been busy where one write came after
+/// another (rule 67).
 #[test]
 fn a_burst_has_no_longer_gaps_than_50_us_or_a_64th_of_the_trip() {
     let wait = |rtt: Nanos, gap: Nanos| {
@@ -403,8 +409,10 @@ fn doubted(work: Nanos) -> (f32, Option<Cause>) {
     (think.confidence, think.alternatives[0].map(|a| a.0))
 }
 
-/// Behind answers that came in a quarter of it. The timer of 220 ms doubles with each loss: 220 and 660 ms after the request an answer is likely to be a repeat, a 16th
-/// of the last timer before that and half a timer after; a third and fourth loss of it, 1,540 and 3,300 ms after, are too seldom to make those times likelier than others.
+/// Behind answers that came in a quarter of it. The timer of 220 ms doubles with each loss: 220 and 660 ms
+/// after the request an answer is likely to be a repeat, a 16th of the last timer before that and half a
+/// timer after; a third and fourth loss of it, 1,540 and 3,300 ms after, are too seldom to make those times
+/// likelier than others.
 #[test]
 fn an_answer_that_comes_with_a_timer_may_be_a_repeat() {
     let lost = Some(Cause::RetransmissionTimeout);
@@ -463,7 +471,8 @@ fn a_cork_fires_with_its_timer() {
     assert_eq!(found, [false, true, true, false]);
 }
 
-/// An idle time of more than a round trip and 200 ms takes the window back to its initial value, a shorter one does not.
+/// An idle time of more than a round trip and 200 ms takes the window back to its initial value, a shorter
+/// one does not.
 #[test]
 fn the_window_falls_back_after_a_timeout_of_silence() {
     let restarted = |idle: Nanos| {

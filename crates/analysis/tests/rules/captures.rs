@@ -80,7 +80,8 @@ fn packets_of_one_end_only() {
     assert!(c.budget.get(Cause::Unexplained) > ms(100), "{text}");
 }
 
-/// Without ACKs nobody knows when a loss was repaired: what is sent again two milliseconds later followed no timer, nor did all that came behind it.
+/// Without ACKs nobody knows when a loss was repaired: what is sent again two milliseconds later followed no
+/// timer, nor did all that came behind it.
 #[test]
 fn a_repeat_in_one_direction_alone_tells_no_more_than_its_timer() {
     let repeated = |after: i64| {
@@ -194,7 +195,8 @@ fn totals_count_connections_by_each_limit() {
     }
 }
 
-/// A connection without its SYN, whose reader stops: the windows tell their scale, and the totals say that this was needed.
+/// A connection without its SYN, whose reader stops: the windows tell their scale, and the totals say that
+/// this was needed.
 #[test]
 fn totals_count_a_scale_that_was_inferred() {
     let mut w = Wire::new(Tap::Client, ms(20));
@@ -234,7 +236,8 @@ fn two_ticks_of_a_coarse_clock_are_no_wait() {
         c.budget.get(Cause::SenderPause)
     };
     assert_eq!(paused(20, 1), ms(59 * 20));
-    // With the handshake, the request and 28 of the response the clock is known, and the waits before are seen in its light.
+    // With the handshake, the request and 28 of the response the clock is known, and the waits before are
+    // seen in its light.
     assert_eq!(paused(20, 0), ms(0));
     assert_eq!([paused(30, 0), paused(30, 1)], [ms(59 * 30); 2]);
 }

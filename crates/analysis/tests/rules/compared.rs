@@ -48,8 +48,9 @@ fn medians_percentiles_and_means() {
     assert_eq!(c.setup.map(|s| (s.before.median, s.difference)), Some((ms(20), Nanos::ZERO)));
 }
 
-/// Half of the values are 10 and half are 110: of twenty drawn the median is one or the other. The interval holds 95 % of the draws,
-/// so that it holds both; the mean of an evenly spread side moves by twice its standard error.
+/// Half of the values are 10 and half are 110: of twenty drawn the median is one or the other. The interval
+/// holds 95 % of the draws, so that it holds both; the mean of an evenly spread side moves by twice its
+/// standard error.
 #[test]
 fn the_interval_is_what_chance_alone_would_allow() {
     let even: Vec<i64> = (0..20).map(|i| 10 + 100 * (i % 2)).collect();
@@ -57,8 +58,8 @@ fn the_interval_is_what_chance_alone_would_allow() {
     let c = compared(&even, &later);
     assert_eq!((c.all.difference, c.all.interval), (ms(300), (ms(200), ms(400))));
     let think = c.causes.iter().find(|x| x.0 == Cause::ServerThink).expect("the server's work").1;
-    // The deviation of one value is 50 ms, that of the difference of two means of twenty sqrt(2 / 20) of it: 15.8; 1.96 of those
-    // make 31.
+    // The deviation of one value is 50 ms, that of the difference of two means of twenty sqrt(2 / 20) of it:
+    // 15.8; 1.96 of those make 31.
     let (low, high) = think.interval;
     assert!((low - ms(269)).0.abs() <= ms(6).0 && (high - ms(331)).0.abs() <= ms(6).0, "{low} {high}");
     assert!(c.all.is_sure() && think.is_sure());
@@ -79,7 +80,8 @@ fn five_exchanges_are_enough_and_four_are_too_few() {
     assert!(Change { interval: (ms(-1), Nanos(-1)), ..change(5) }.is_sure());
 }
 
-/// The round trip is estimated once for a connection: what it says of fifty exchanges is one measurement, and no better than how long they took.
+/// The round trip is estimated once for a connection: what it says of fifty exchanges is one measurement, and
+/// no better than how long they took.
 #[test]
 fn exchanges_do_not_measure_their_path_each() {
     let talked = |rtt: Nanos, noise: &[i64]| {
@@ -151,7 +153,8 @@ fn exchanges_match_by_magnitude_and_server() {
     assert!(compare_answers(&one, &w.analysis()).is_none());
 }
 
-/// A header less moves all requests to another magnitude: they are compared by their server, each with the opening before it.
+/// A header less moves all requests to another magnitude: they are compared by their server, each with the
+/// opening before it.
 #[test]
 fn without_one_size_in_common_the_exchanges_of_a_server_are_compared() {
     let one = talk(2, &[(200, 50, ms(1)), (200, 50, ms(1))]);
@@ -182,7 +185,8 @@ fn many_values_are_thinned_evenly() {
     assert!(low > ms(25) && low < ms(30) && high > ms(30) && high < ms(35), "{low} {high}");
 }
 
-/// Twenty-six slow exchanges and six quick ones, and the other way round: nothing became faster, there were others of each.
+/// Twenty-six slow exchanges and six quick ones, and the other way round: nothing became faster, there were
+/// others of each.
 #[test]
 fn as_many_of_each_size_are_compared() {
     let side = |slow: usize, quick: usize| {

@@ -3,7 +3,8 @@
 use crate::wire::{Tap, Wire, ms, us};
 use tcpwhy_base::{Cause, Nanos};
 
-/// The causes of the last of eight answers of so many bytes, with their times: seven left after 224 to 236 ms, with ticks of 4 ms, the last after `late`.
+/// The causes of the last of eight answers of so many bytes, with their times: seven left after 224 to 236
+/// ms, with ticks of 4 ms, the last after `late`.
 fn last(late: Nanos, bytes: u32) -> Vec<(Cause, Nanos)> {
     let mut w = Wire::new(Tap::Server, ms(20));
     w.timestamps = true;

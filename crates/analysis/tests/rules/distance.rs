@@ -64,8 +64,8 @@ fn connections_in_turns_add_up() {
     assert_eq!(priced(&analyze(&together(&[local(1), local(1), local(1)], ms(100)))), expected);
 }
 
-/// The longer connection alone, or one request after the other, as they did not overlap while they were on their way; where the
-/// exchanges do not overlap either, the second is the answer.
+/// The longer connection alone, or one request after the other, as they did not overlap while they were on
+/// their way; where the exchanges do not overlap either, the second is the answer.
 #[test]
 fn connections_beside_each_other_have_two_bounds() {
     let expected = "trips 4 to 7, 20.0 ms: 79.8 to 139.8, 100 ms: 399.9 to 699.8; 5 exchanges with 10.0.0.2:80 of \
@@ -104,8 +104,8 @@ fn handshakes_of_tls_are_counted() {
     assert_eq!((trips(1), trips(2)), ((3, 3), (4, 4)));
 }
 
-/// What loopback's windows held back is nothing that a path's kernel would: it sizes its buffers anew, unless the application
-/// set one, which shows in the window scale or in a send buffer below what ten segments need.
+/// What loopback's windows held back is nothing that a path's kernel would: it sizes its buffers anew, unless
+/// the application set one, which shows in the window scale or in a send buffer below what ten segments need.
 #[test]
 fn buffers_of_the_kernel_are_sized_anew() {
     let at = |wscale: u8| {
@@ -126,8 +126,8 @@ fn buffers_of_the_kernel_are_sized_anew() {
         let to = Elsewhere { rtts: &[ms(20)], congestion: Congestion::Cubic };
         distance(&w.analysis(), to).expect("near").costs[0].most
     };
-    // 9 MB in windows of 64 KB are 140 round trips of 20 ms. In flights that double from ten segments on they are ten, and the exchange
-    // takes 17 ms itself.
+    // 9 MB in windows of 64 KB are 140 round trips of 20 ms. In flights that double from ten segments on they
+    // are ten, and the exchange takes 17 ms itself.
     assert!((ms(200)..ms(217)).contains(&at(7)), "{}", at(7));
     assert!(at(3) > ms(2_800), "{}", at(3));
 }
@@ -155,8 +155,8 @@ fn a_send_buffer_goes_along_if_it_was_filled_again_and_again() {
     assert!(at(9) < ms(150), "{}", at(9));
 }
 
-/// Of a slow answer a rate is told, and the four others were faster: a replay that takes longer than the exchange did has no more to
-/// give back than that, so that each of them costs as much as at any rate.
+/// Of a slow answer a rate is told, and the four others were faster: a replay that takes longer than the
+/// exchange did has no more to give back than that, so that each of them costs as much as at any rate.
 #[test]
 fn a_replay_that_takes_longer_than_it_took() {
     let mut w = Wire::new(Tap::Client, us(8));

@@ -42,8 +42,9 @@ fn only(segments: &[Segment]) -> Connection {
     *connections.remove(0)
 }
 
-/// Each packet once under a VLAN tag and once under another or none, as soon as behind a burst or milliseconds later: one connection (rule
-/// 30), be the twins the first of it or join in the middle. What has another identifier is another connection.
+/// Each packet once under a VLAN tag and once under another or none, as soon as behind a burst or
+/// milliseconds later: one connection (rule 30), be the twins the first of it or join in the middle. What has
+/// another identifier is another connection.
 #[test]
 fn twins_under_another_tag_are_copies() {
     let plain = talk().connection();
@@ -223,7 +224,8 @@ fn data_beyond_the_window_proves_a_reaction() {
     }
 }
 
-/// A file that holds the packets once more behind themselves, with the times that they had (rule 64): none is older than what it repeats.
+/// A file that holds the packets once more behind themselves, with the times that they had (rule 64): none is
+/// older than what it repeats.
 #[test]
 fn a_file_that_goes_back_repeats_nothing() {
     let mut w = talk();
@@ -245,7 +247,8 @@ fn a_file_that_goes_back_repeats_nothing() {
     assert!(again(ms(5_000)).0[SERVER] > 0);
 }
 
-/// Copies of another hop are known however many packets pass before them (rule 42): the first that comes another way says that there are any.
+/// Copies of another hop are known however many packets pass before them (rule 42): the first that comes
+/// another way says that there are any.
 #[test]
 fn copies_behind_many_packets() {
     let mut w = Wire::new(Tap::Client, ms(2));
@@ -257,7 +260,8 @@ fn copies_behind_many_packets() {
     w.after(ms(1)).client().ack();
     let segments = w.segments();
     let c = only(&doubled(&segments, ms(20), |s| s.ttl -= 1));
-    // Of the first 20 ms most are gone by then; they are older than what had passed, by their stamps, but for those of the same tick.
+    // Of the first 20 ms most are gone by then; they are older than what had passed, by their stamps, but for
+    // those of the same tick.
     assert!(c.retransmitted[SERVER] <= 2, "{:?}", c.retransmitted);
     assert!(c.ends[SERVER].duplicates >= 199, "{}", c.ends[SERVER].duplicates);
     // From the other end, with the same TTL: the SYN tells.

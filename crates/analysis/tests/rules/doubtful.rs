@@ -49,8 +49,8 @@ fn holds(count: u32, late: Nanos, sizes: [u32; 2]) -> Connection {
     w.connection()
 }
 
-/// Holds of one size by a writer that is a little faster than the ACKs are n in a row once in n + 1; a writer that is a little slower comes so soon
-/// after the ACKs as often as that is of the hold (rule 81).
+/// Holds of one size by a writer that is a little faster than the ACKs are n in a row once in n + 1; a writer
+/// that is a little slower comes so soon after the ACKs as often as that is of the hold (rule 81).
 #[test]
 fn holds_of_one_size_are_their_writers_clock() {
     let told = |count, late, sizes| {
@@ -66,8 +66,8 @@ fn holds_of_one_size_are_their_writers_clock() {
     assert_eq!(told(20, us(900), [300, 600]), [true, false]);
 }
 
-/// Beside the server: what was held left before the answer came, for it acknowledges nothing of that. The ACK passed just before the answer
-/// (rules 7 and 78).
+/// Beside the server: what was held left before the answer came, for it acknowledges nothing of that. The ACK
+/// passed just before the answer (rules 7 and 78).
 #[test]
 fn what_left_before_the_answer_came_had_been_held() {
     let told = |ack: bool| {
@@ -88,8 +88,9 @@ fn what_left_before_the_answer_came_had_been_held() {
     assert_eq!(told(false), (1, Nanos::ZERO));
 }
 
-/// Seen from afar, after so many holds of the server: a full segment comes 35 ms behind another, which was not pushed, and no ACK can have let it
-/// go. What had been held was filled up by its writer (rule 83); where no holds are known nobody can tell.
+/// Seen from afar, after so many holds of the server: a full segment comes 35 ms behind another, which was
+/// not pushed, and no ACK can have let it go. What had been held was filled up by its writer (rule 83); where
+/// no holds are known nobody can tell.
 #[test]
 fn a_held_tail_leaves_when_it_is_full() {
     let told = |holds: u32| {
@@ -115,8 +116,9 @@ fn a_held_tail_leaves_when_it_is_full() {
     assert_eq!(told(0), [false, false, true]);
 }
 
-/// Flights of so many segments, each beginning with the ACK of all of the one before: a window that let ten fly holds neither three nor eight. With
-/// less than two thirds in flight no buffer does either (rules 79 and 80).
+/// Flights of so many segments, each beginning with the ACK of all of the one before: a window that let ten
+/// fly holds neither three nor eight. With less than two thirds in flight no buffer does either (rules 79 and
+/// 80).
 #[test]
 fn what_flew_before_bounds_the_window() {
     let told = |flights: [u32; 3]| {
@@ -142,8 +144,9 @@ fn what_flew_before_bounds_the_window() {
     assert_eq!(told([10, 10, 1]), [40, 0, 0]);
 }
 
-/// Flights of three segments, each a little after the ACK of the one before, which wanders by 150 µs. What ACKs let go wanders with them; a writer that
-/// keeps its own time does not (rule 66, also on a plateau), nor does a link in the middle of a write.
+/// Flights of three segments, each a little after the ACK of the one before, which wanders by 150 µs. What
+/// ACKs let go wanders with them; a writer that keeps its own time does not (rule 66, also on a plateau), nor
+/// does a link in the middle of a write.
 #[test]
 fn a_plateau_that_does_not_wander_with_its_acks_is_its_writers() {
     let told = |own: bool, ends: bool| {
@@ -169,8 +172,9 @@ fn a_plateau_that_does_not_wander_with_its_acks_is_its_writers() {
     assert!(!told(true, false)[1]);
 }
 
-/// Pauses of some milliseconds behind packets of two full segments, within a round trip of 40: as long as nothing tells a writer from a sender that paces, it is a
-/// guess. Behind the partial end of a write it is the writer.
+/// Pauses of some milliseconds behind packets of two full segments, within a round trip of 40: as long as
+/// nothing tells a writer from a sender that paces, it is a guess. Behind the partial end of a write it is
+/// the writer.
 #[test]
 fn a_pause_behind_whole_packets_is_a_guess() {
     let told = |bytes: u32| {
@@ -192,7 +196,8 @@ fn a_pause_behind_whole_packets_is_a_guess() {
     assert_eq!(told(2 * MSS - 100), Some((false, false)));
 }
 
-/// How much of an answer is slow start, and a congestion window's, percent: so many segments are in flight in each round trip of 40 ms.
+/// How much of an answer is slow start, and a congestion window's, percent: so many segments are in flight in
+/// each round trip of 40 ms.
 fn of_flights(tap: Tap, flights: &[u32]) -> [i64; 2] {
     let mut w = Wire::new(tap, ms(40));
     w.handshake();
@@ -210,8 +215,8 @@ fn of_flights(tap: Tap, flights: &[u32]) -> [i64; 2] {
     [Cause::SlowStart, Cause::CongestionWindow].map(|cause| c.budget.get(cause).0 * 100 / whole.0)
 }
 
-/// A window that becomes a segment or two larger in each round trip has left slow start, though nothing was lost; one that grows by half of itself need not
-/// have (rule 131).
+/// A window that becomes a segment or two larger in each round trip has left slow start, though nothing was
+/// lost; one that grows by half of itself need not have (rule 131).
 #[test]
 fn what_grows_by_a_segment_is_no_slow_start() {
     for tap in [Tap::Client, Tap::Server] {

@@ -12,7 +12,8 @@ fn opened(tap: Tap, rtt: Nanos) -> Wire {
     w
 }
 
-/// Where the tap is: a fifth of the trip on one side is near enough to it. Paths below half a millisecond have no middle.
+/// Where the tap is: a fifth of the trip on one side is near enough to it. Paths below half a millisecond
+/// have no middle.
 #[test]
 fn the_tap_is_at_an_end_or_in_the_middle() {
     let at = |tap, rtt: Nanos, answer: Nanos| {
@@ -45,7 +46,8 @@ fn the_tap_is_at_an_end_or_in_the_middle() {
     assert_eq!(w.connection().vantage, Vantage::Unknown);
 }
 
-/// A late packet of a closed connection is still its own after 240 s (twice the longest life of a segment), not after more.
+/// A late packet of a closed connection is still its own after 240 s (twice the longest life of a segment),
+/// not after more.
 #[test]
 fn a_closed_connection_waits_240_s_for_late_packets() {
     for (late, connections) in [(Nanos::secs(240), 1), (Nanos::secs(240) + us(1), 2)] {
@@ -56,8 +58,8 @@ fn a_closed_connection_waits_240_s_for_late_packets() {
     }
 }
 
-/// A hole that is filled within half a round trip was reordering; later it was a repair, unless what fills it has the time stamp of what left before
-/// (rule 130).
+/// A hole that is filled within half a round trip was reordering; later it was a repair, unless what fills it
+/// has the time stamp of what left before (rule 130).
 #[test]
 fn a_hole_filled_within_half_a_trip_is_reordering() {
     let filled = |after: Nanos, timestamps: bool| {
@@ -191,7 +193,8 @@ fn how_an_unanswered_request_ended() {
     assert_eq!(ended(&close(1_031)), (Ended::Silent, ms(1_031)));
 }
 
-/// Rule 10. Who has asked and closes later than at once gives up then; what a server does afterwards nobody waits for. A FIN at once says that no more is asked.
+/// Rule 10. Who has asked and closes later than at once gives up then; what a server does afterwards nobody
+/// waits for. A FIN at once says that no more is asked.
 #[test]
 fn who_gives_up_waits_no_more() {
     let waited = |fin: i64| {
@@ -210,8 +213,8 @@ fn who_gives_up_waits_no_more() {
     assert_eq!(waited(20), (Ended::Rst, ms(8_910), None));
 }
 
-/// Rule 28. A client of HTTP that closes half a second after its request had waited for the answer, which there is to each; who speaks something else may have
-/// had no more to say.
+/// Rule 28. A client of HTTP that closes half a second after its request had waited for the answer, which
+/// there is to each; who speaks something else may have had no more to say.
 #[test]
 fn a_client_of_http_waits_for_an_answer() {
     let waited = |head: &[u8], fin: i64| {
@@ -247,8 +250,9 @@ fn goodbye_of_tls_on_one_host() {
     assert_eq!((exchanges(ms(1)), exchanges(us(1_001))), (1, 2));
 }
 
-/// Rule 40. Last words that cross the server's FIN are answered by a reset: an alert, or what the client closes behind, waits
-/// for nothing; a request that came too late for the server was still reset, not met with silence.
+/// Rule 40. Last words that cross the server's FIN are answered by a reset: an alert, or what the client
+/// closes behind, waits for nothing; a request that came too late for the server was still reset, not met
+/// with silence.
 #[test]
 fn last_words_to_a_server_that_has_closed() {
     let ended = |bytes: u32, closes: bool, knows: bool, fin: i64, reset: i64| {
@@ -285,8 +289,8 @@ fn last_words_to_a_server_that_has_closed() {
     assert_eq!(ended(500, false, false, 145, 361), (Ended::Rst, ms(221)));
 }
 
-/// Data that is out when the capture ends was on its way for a round trip; what comes then is not known, and after its timeout of 220 ms
-/// its peer is silent.
+/// Data that is out when the capture ends was on its way for a round trip; what comes then is not known, and
+/// after its timeout of 220 ms its peer is silent.
 #[test]
 fn data_that_is_out_when_the_capture_ends() {
     let tail = |wait: Nanos| {
@@ -382,8 +386,8 @@ fn a_repeated_syn_ack_is_said() {
     assert_eq!((c.ends[SERVER].syn_repeats, c.retransmitted[SERVER]), (3, 3));
 }
 
-/// Rule 41. A FIN that passes before the data below it opens a hole, as data would: what fills it late was lost, what fills
-/// it within half a round trip was overtaken.
+/// Rule 41. A FIN that passes before the data below it opens a hole, as data would: what fills it late was
+/// lost, what fills it within half a round trip was overtaken.
 #[test]
 fn a_fin_that_overtakes_data_opens_a_hole() {
     let filled = |after: Nanos| {
@@ -402,7 +406,8 @@ fn a_fin_that_overtakes_data_opens_a_hole() {
     assert_eq!(filled(ms(1_200)), (0, 1, ms(1_200) - Nanos(1)));
 }
 
-/// Rule 10. A reset in the middle of an answer, before anybody closed, is no end of it; after a long pause the connection was idle.
+/// Rule 10. A reset in the middle of an answer, before anybody closed, is no end of it; after a long pause
+/// the connection was idle.
 #[test]
 fn an_answer_that_a_reset_cuts_off_is_not_complete() {
     let ended = |last: &dyn Fn(&mut Wire)| {

@@ -185,8 +185,9 @@ fn a_client_that_waits_for_the_close() {
     assert_eq!(c.closed_after, Some(ms(500)));
 }
 
-/// A push of the server crosses the first of two small writes; the second waits for the ACK of the first, and acknowledges the push
-/// as well. It leaves with that ACK, a wake-up (1 ms) later at most: Nagle held it, and it asks for nothing new (rule 78).
+/// A push of the server crosses the first of two small writes; the second waits for the ACK of the first, and
+/// acknowledges the push as well. It leaves with that ACK, a wake-up (1 ms) later at most: Nagle held it, and
+/// it asks for nothing new (rule 78).
 #[test]
 fn what_was_held_opens_no_exchange() {
     let with = |late: Nanos| {
@@ -212,8 +213,9 @@ fn what_was_held_opens_no_exchange() {
     assert_eq!(with(ms(1) + us(1)).connection().exchanges.len(), 2);
 }
 
-/// Beside the server, which sent 500 bytes and then 300: the client's next request acknowledges all but the last segment, which is still
-/// on its way to it. One that acknowledges neither was not asked after reading, and belongs to the exchange that goes on (rule 7).
+/// Beside the server, which sent 500 bytes and then 300: the client's next request acknowledges all but the
+/// last segment, which is still on its way to it. One that acknowledges neither was not asked after reading,
+/// and belongs to the exchange that goes on (rule 7).
 #[test]
 fn the_last_segment_may_be_on_its_way() {
     let exchanges = |asked: i64| {

@@ -99,7 +99,8 @@ fn what_is_made_meanwhile_was_not_held() {
     assert_eq!((windows(ms(2)), windows(ms(3))), (ms(80), Nanos::ZERO));
 }
 
-/// What grows from one grant to the next, or fills TCP's window, was let go by an ACK beside it, as far as can be seen afar from who sends.
+/// What grows from one grant to the next, or fills TCP's window, was let go by an ACK beside it, as far as
+/// can be seen afar from who sends.
 #[test]
 fn grants_beside_acks_say_nothing_afar() {
     let windows = |tap: Tap, sizes: [u32; 5]| {
@@ -133,8 +134,8 @@ fn beside_the_server_windows_are_refilled_between() {
     assert_eq!(c.gap_budget.get(Cause::ApplicationWindow), Nanos::ZERO);
 }
 
-/// Beside the server what is granted while the rest of it is on its way lies within one exchange: its trips are the window's, but where the client says more
-/// than that.
+/// Beside the server what is granted while the rest of it is on its way lies within one exchange: its trips
+/// are the window's, but where the client says more than that.
 #[test]
 fn grants_that_pass_data_are_turns_of_one_exchange() {
     let windows = |grant: (u32, u8)| {

@@ -27,7 +27,8 @@ fn writes(tap: Tap, after: Nanos) -> Connection {
     w.connection()
 }
 
-/// All is acknowledged and the next write comes later than a wake-up: the writer was not held (rule 49). Within it he may have been.
+/// All is acknowledged and the next write comes later than a wake-up: the writer was not held (rule 49).
+/// Within it he may have been.
 #[test]
 fn nothing_in_flight_is_no_limit() {
     for tap in [Tap::Server, Tap::Client] {
@@ -40,8 +41,8 @@ fn nothing_in_flight_is_no_limit() {
     assert_eq!([us(1_000), us(1_001)].map(at), [false, true]);
 }
 
-/// Away from the sender a flight whose last segment was not pushed has more behind it: the path was late, by up to a quarter of the
-/// round trip.
+/// Away from the sender a flight whose last segment was not pushed has more behind it: the path was late, by
+/// up to a quarter of the round trip.
 #[test]
 fn what_was_not_pushed_goes_on() {
     let slow_start = |late: Nanos| {
@@ -71,7 +72,8 @@ fn a_pause_with_old_data_unacknowledged_is_not_believed() {
     assert_eq!(found(us(2_000_100)), [false, true]);
 }
 
-/// A next request came behind an answer that was lost, and the answer is sent again: it is not what the server works on.
+/// A next request came behind an answer that was lost, and the answer is sent again: it is not what the
+/// server works on.
 #[test]
 fn what_is_sent_again_behind_a_next_request_is_no_answer_to_it() {
     let mut w = opened(Tap::Server);
@@ -86,8 +88,8 @@ fn what_is_sent_again_behind_a_next_request_is_no_answer_to_it() {
     assert!(budget.get(Cause::ServerThink) < ms(70), "{budget:?}");
 }
 
-/// New data that comes with a lost segment unacknowledged is a probe within a timeout; later it cannot be one, and the time is the
-/// timer's.
+/// New data that comes with a lost segment unacknowledged is a probe within a timeout; later it cannot be
+/// one, and the time is the timer's.
 #[test]
 fn a_probe_comes_within_a_timeout() {
     let found = |wait: Nanos| {
@@ -104,8 +106,8 @@ fn a_probe_comes_within_a_timeout() {
     assert_eq!(found(ms(1_100)), [false, true]);
 }
 
-/// The client's tap sees three segments of each flight, 6 ms apart on a link that carries 2 Mbit/s, at a round trip of 20 ms. The write
-/// goes on behind each of them; `push`: none does.
+/// The client's tap sees three segments of each flight, 6 ms apart on a link that carries 2 Mbit/s, at a
+/// round trip of 20 ms. The write goes on behind each of them; `push`: none does.
 fn spaced(push: bool) -> Connection {
     let mut w = opened(Tap::Client);
     w.timestamps = false;
@@ -120,8 +122,8 @@ fn spaced(push: bool) -> Connection {
     w.connection()
 }
 
-/// Segments that are alike and come evenly show the link although they are further apart than a quarter of the round trip; writes of
-/// that size at an even pace do not (rule 36).
+/// Segments that are alike and come evenly show the link although they are further apart than a quarter of
+/// the round trip; writes of that size at an even pace do not (rule 36).
 #[test]
 fn even_gaps_within_a_write_are_the_link() {
     let c = spaced(false);
@@ -130,8 +132,8 @@ fn even_gaps_within_a_write_are_the_link() {
     assert!(c.budget.get(Cause::Bandwidth) < ms(20), "{:?}", c.budget);
 }
 
-/// The server answers 10 ms after the pure ACK of the request, which came so long after the request had passed the client's tap:
-/// what is beyond the trip, 40 ms and the timer wheel was no work (rule 51).
+/// The server answers 10 ms after the pure ACK of the request, which came so long after the request had
+/// passed the client's tap: what is beyond the trip, 40 ms and the timer wheel was no work (rule 51).
 #[test]
 fn a_request_that_came_late_was_not_thought_about() {
     let unexplained = |late: Nanos| {
@@ -146,8 +148,9 @@ fn a_request_that_came_late_was_not_thought_about() {
     assert_eq!([ms(68), ms(69), ms(300)].map(unexplained), [Nanos::ZERO, ms(1), ms(232)]);
 }
 
-/// The same where the answer itself is the first to acknowledge the request: from Linux within 40 ms of it, from others within half a
-/// second, unless what may have done so before is missing or cannot be missed (rule 51).
+/// The same where the answer itself is the first to acknowledge the request: from Linux within 40 ms of it,
+/// from others within half a second, unless what may have done so before is missing or cannot be missed (rule
+/// 51).
 #[test]
 fn an_answer_that_acknowledges_was_not_thought_about_for_long() {
     let unexplained = |linux: bool, after: Nanos, change: fn(&mut Wire)| {
@@ -197,7 +200,8 @@ fn a_loss_is_over_when_its_flight_is_back() {
     assert_eq!(below, [true, true, true, false], "{:?}", c.budget);
 }
 
-/// Milliseconds of Nagle and of slow start in requests of so many full segments each, whose tails wait for the ACK of those.
+/// Milliseconds of Nagle and of slow start in requests of so many full segments each, whose tails wait for
+/// the ACK of those.
 fn tails(order: u32, flights: &[u32], pushed: bool) -> [i64; 2] {
     let mut w = Wire::new(Tap::Client, ms(20));
     w.host[0].order = order;
@@ -218,8 +222,9 @@ fn tails(order: u32, flights: &[u32], pushed: bool) -> [i64; 2] {
     [Cause::Nagle, Cause::SlowStart].map(|c| budget.get(c).0 / 1_000_000)
 }
 
-/// A tail waits for the ACK of a flight that was acknowledged before, when the window would have grown (rule 54): once more is proof, and
-/// so is a first flight that is no initial window. A larger flight, a mark of a stop in between, or Linux are none.
+/// A tail waits for the ACK of a flight that was acknowledged before, when the window would have grown (rule
+/// 54): once more is proof, and so is a first flight that is no initial window. A larger flight, a mark of a
+/// stop in between, or Linux are none.
 #[test]
 fn tails_wait_by_the_classic_rule() {
     // FreeBSD has the rule, as is known from its SYN.
@@ -232,8 +237,8 @@ fn tails_wait_by_the_classic_rule() {
     assert_eq!([5, 9, 10, 11].map(|n| tails(0, &[n], false)[0]), [20, 20, 0, 20]);
 }
 
-/// After two idle seconds so many segments leave at once, and the rest with their ACK. The window had grown to forty: what flies above
-/// ten, and one more, shows that the idle time took nothing from it (rule 55).
+/// After two idle seconds so many segments leave at once, and the rest with their ACK. The window had grown
+/// to forty: what flies above ten, and one more, shows that the idle time took nothing from it (rule 55).
 #[test]
 fn a_flight_above_what_an_idle_time_leaves_refutes_the_restart() {
     let restarted = |flight: u32| {
@@ -253,8 +258,9 @@ fn a_flight_above_what_an_idle_time_leaves_refutes_the_restart() {
     assert_eq!([10, 11, 12].map(restarted), [ms(20), ms(20), Nanos::ZERO]);
 }
 
-/// A stack with the classic rule sends a partial segment with the ACK of all before it. It would have been filled up if more had been
-/// written: where full segments follow at once, the writer had waited too, and it was for room in the buffer (rule 56).
+/// A stack with the classic rule sends a partial segment with the ACK of all before it. It would have been
+/// filled up if more had been written: where full segments follow at once, the writer had waited too, and it
+/// was for room in the buffer (rule 56).
 #[test]
 fn a_hold_that_was_not_filled_up_is_no_hold() {
     let found = |pause: Nanos| {
@@ -273,12 +279,13 @@ fn a_hold_that_was_not_filled_up_is_no_hold() {
         let budget = w.connection().budget;
         [Cause::Nagle, Cause::SendBuffer].map(|c| budget.get(c).0 / 20_000_000)
     };
-    // The last has nothing behind it, but flights before it that were as large; other holds hide behind a pause of the writer (rule 24).
+    // The last has nothing behind it, but flights before it that were as large; other holds hide behind a
+    // pause of the writer (rule 24).
     assert_eq!([Nanos::ZERO, ms(21)].map(found), [[0, 6], [1, 0]]);
 }
 
-/// Beside the receiver of an upload whose handshake was not seen only the first echo of each stamp tells how soon the sender reacts: two
-/// that agree within an eighth (rule 44).
+/// Beside the receiver of an upload whose handshake was not seen only the first echo of each stamp tells how
+/// soon the sender reacts: two that agree within an eighth (rule 44).
 #[test]
 fn without_a_handshake_echoes_that_agree_tell_the_reaction() {
     let told = |flights: usize, late: i64| {
@@ -301,8 +308,8 @@ fn without_a_handshake_echoes_that_agree_tell_the_reaction() {
     assert_eq!([5, 6].map(|late| told(2, late).is_some()), [true, false]);
 }
 
-/// After flights of sixteen segments the server lets as many fly as the story says. What grows again from less than half of that does not
-/// stay the same, so it is no plateau (rule 19).
+/// After flights of sixteen segments the server lets as many fly as the story says. What grows again from
+/// less than half of that does not stay the same, so it is no plateau (rule 19).
 #[test]
 fn flights_that_grow_again_are_no_plateau() {
     let found = |flights: [u32; 5]| {
@@ -320,8 +327,8 @@ fn flights_that_grow_again_are_no_plateau() {
     assert_eq!(found([9, 11, 13, 15, 16]), [20, 120]);
 }
 
-/// Flights of a download whose requests and handshake the capture lacks: beside the sender its peer's reaction is known, and not its own
-/// (rule 58).
+/// Flights of a download whose requests and handshake the capture lacks: beside the sender its peer's
+/// reaction is known, and not its own (rule 58).
 #[test]
 fn without_a_round_trip_flights_say_less() {
     let sure = |handshake: bool| {
@@ -345,8 +352,9 @@ fn without_a_round_trip_flights_say_less() {
     assert_eq!(sure(false), (false, Some(60)));
 }
 
-/// A timer repeats a full segment that had left alone or before others, in a first piece of so many bytes: 40 less may be options, less than
-/// that is a sender that has learnt a smaller size (rule 59). A segment that was as small the first time says nothing.
+/// A timer repeats a full segment that had left alone or before others, in a first piece of so many bytes: 40
+/// less may be options, less than that is a sender that has learnt a smaller size (rule 59). A segment that
+/// was as small the first time says nothing.
 #[test]
 fn a_repeat_in_smaller_pieces_is_the_mtu() {
     let found = |first: u32, piece: u32| {

@@ -4,8 +4,9 @@ use crate::wire::{Tap, Wire, ms, us};
 use tcpwhy_analysis::{Analyzer, Config, Detail};
 use tcpwhy_base::{Nanos, Segment, TcpFlags};
 
-/// Closed connections wait for late packets, but not more than 16,384 of them, 64 of each class. How many analyzers share the work does not matter: a late packet
-/// finds its connection or begins another one all the same.
+/// Closed connections wait for late packets, but not more than 16,384 of them, 64 of each class. How many
+/// analyzers share the work does not matter: a late packet finds its connection or begins another one all the
+/// same.
 #[test]
 fn no_more_than_16384_closed_connections_linger() {
     let mut w = Wire::new(Tap::Client, ms(20));

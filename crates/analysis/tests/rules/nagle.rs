@@ -380,8 +380,8 @@ fn one_write_with_the_timing_of_a_cork_is_a_pause() {
     assert_eq!(pause.alternatives[0].map(|a| a.0), Some(Cause::Cork));
 }
 
-/// In the middle of a connection, with nothing known of the path: the second write passes just after a delayed ACK, but its
-/// time stamp says that the ACK had not come when it left.
+/// In the middle of a connection, with nothing known of the path: the second write passes just after a
+/// delayed ACK, but its time stamp says that the ACK had not come when it left.
 #[test]
 fn a_write_that_echoes_an_older_stamp_was_not_released_by_the_ack() {
     let mut w = opened(Tap::Client);
@@ -405,8 +405,8 @@ fn a_write_that_echoes_an_older_stamp_was_not_released_by_the_ack() {
     assert!(held(false) > Nanos::ZERO);
 }
 
-/// The server writes 4 bytes and then 2,048: the second write begins with a full segment, and its tail is held until the first
-/// is acknowledged. Without the handshake the full segment shows by not being pushed.
+/// The server writes 4 bytes and then 2,048: the second write begins with a full segment, and its tail is
+/// held until the first is acknowledged. Without the handshake the full segment shows by not being pushed.
 #[test]
 fn a_held_tail_in_the_middle_of_a_connection() {
     let mut w = opened(Tap::Client);
@@ -440,8 +440,8 @@ fn a_hold_across_a_turn_says_what_was_to_be_acknowledged() {
     assert!(said[0].contains("the ACK of the 50 bytes before them"), "{said:?}");
 }
 
-/// A writer that has Nagle off waits 107 ms between two writes, just when a delayed ACK comes or a little later; then it shows that it has
-/// Nagle off (rule 66).
+/// A writer that has Nagle off waits 107 ms between two writes, just when a delayed ACK comes or a little
+/// later; then it shows that it has Nagle off (rule 66).
 #[test]
 fn what_did_not_follow_its_acks_was_not_held() {
     let causes = |acks: &[i64], waits: &[i64], shows: bool| {

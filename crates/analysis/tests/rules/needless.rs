@@ -11,7 +11,8 @@ fn opened(tap: Tap, rtt: Nanos) -> Wire {
     w
 }
 
-/// At the client each eighth segment of an answer is twelve milliseconds late, more than half of a round trip: nothing is lost, and nothing sent again.
+/// At the client each eighth segment of an answer is twelve milliseconds late, more than half of a round
+/// trip: nothing is lost, and nothing sent again.
 #[test]
 fn what_left_before_its_hole_was_known_repairs_nothing() {
     let mut w = opened(Tap::Client, ms(20));
@@ -29,8 +30,9 @@ fn what_left_before_its_hole_was_known_repairs_nothing() {
     assert_eq!(c.budget.get(Cause::FastRecovery) + c.budget.get(Cause::SpuriousRecovery), Nanos::ZERO);
 }
 
-/// What passed beside its receiver has come. Its sender's timer of 300 ms ran out before an ACK delayed by 500 ms, and the copy is
-/// answered at once: the wait is that of Nagle's algorithm for a delayed ACK, not a loss (rule 74).
+/// What passed beside its receiver has come. Its sender's timer of 300 ms ran out before an ACK delayed by
+/// 500 ms, and the copy is answered at once: the wait is that of Nagle's algorithm for a delayed ACK, not a
+/// loss (rule 74).
 #[test]
 fn a_copy_of_what_has_come_is_no_loss() {
     let held = |tap: Tap, first: bool| {
@@ -58,7 +60,8 @@ fn a_copy_of_what_has_come_is_no_loss() {
         causes.map(|cause| c.budget.get(cause) > ms(250))
     };
     assert_eq!(held(Tap::Server, false), [true, false, false]);
-    // In the middle of the path it may have been lost behind the tap; and a server that has taken nothing yet may have dropped it.
+    // In the middle of the path it may have been lost behind the tap; and a server that has taken nothing yet
+    // may have dropped it.
     assert_eq!(held(Tap::Middle, false), [false, true, false]);
     assert_eq!(held(Tap::Server, true), [false, false, true]);
 }
@@ -92,9 +95,10 @@ fn a_copy_in_the_middle_is_a_spurious_recovery() {
     assert_eq!(found(true), Nanos::ZERO);
 }
 
-/// A server's host drops for a second what passes the tap beside it. That its server repeats its last answer and does not acknowledge the request that had
-/// passed before shows it, or that a copy of the request is not answered at once (rule 100): those are timeouts of the client, and neither needless copies
-/// nor the server's work.
+/// A server's host drops for a second what passes the tap beside it. That its server repeats its last answer
+/// and does not acknowledge the request that had passed before shows it, or that a copy of the request is not
+/// answered at once (rule 100): those are timeouts of the client, and neither needless copies nor the
+/// server's work.
 #[test]
 fn what_a_host_drops_behind_the_tap_is_lost() {
     let found = |silent: bool, taken: bool| {
@@ -131,7 +135,8 @@ fn what_a_host_drops_behind_the_tap_is_lost() {
     }
 }
 
-/// A server of TLS answers its client's FIN with a `close_notify`: nobody waits for that, and Nagle's algorithm held nothing (rule 40).
+/// A server of TLS answers its client's FIN with a `close_notify`: nobody waits for that, and Nagle's
+/// algorithm held nothing (rule 40).
 #[test]
 fn a_goodbye_behind_the_clients_fin_is_no_answer() {
     let found = |last: u32, record: u8| {
@@ -156,8 +161,8 @@ fn a_goodbye_behind_the_clients_fin_is_no_answer() {
     assert_eq!(found(25, Tls::DATA), (true, 710, 900));
 }
 
-/// Each of ten writes is held for the ACK of the one before; the last one comes so long after its ACK that it was written then. Its
-/// writer's clock was what all of them waited for (rule 24).
+/// Each of ten writes is held for the ACK of the one before; the last one comes so long after its ACK that it
+/// was written then. Its writer's clock was what all of them waited for (rule 24).
 #[test]
 fn holds_before_a_hidden_one_are_hidden() {
     let nagle = |late: Nanos| {
@@ -175,8 +180,8 @@ fn holds_before_a_hidden_one_are_hidden() {
     assert!(nagle(ms(6)) >= ms(200));
 }
 
-/// Two small segments less than two round trips apart, without an ACK between, show that Nagle's algorithm is off; later a tail loss
-/// probe would send the second all the same (rule 66).
+/// Two small segments less than two round trips apart, without an ACK between, show that Nagle's algorithm is
+/// off; later a tail loss probe would send the second all the same (rule 66).
 #[test]
 fn a_probe_does_not_show_nodelay() {
     let held = |apart: Nanos| {
@@ -193,7 +198,8 @@ fn a_probe_does_not_show_nodelay() {
     assert_eq!([ms(40), ms(40) + us(1)].map(held), [false, true]);
 }
 
-/// Of a stack that counts bytes a window of one segment holds what would make more than that, however small the segments (rule 68).
+/// Of a stack that counts bytes a window of one segment holds what would make more than that, however small
+/// the segments (rule 68).
 #[test]
 fn small_segments_fill_a_small_window() {
     let delayed = |last: u32| {
@@ -212,7 +218,8 @@ fn small_segments_fill_a_small_window() {
     assert_eq!([300, 301].map(delayed), [false, true]);
 }
 
-/// Seen from afar a segment of a slow link comes later than the ACK before lets it leave, by what its neighbours took (rule 49).
+/// Seen from afar a segment of a slow link comes later than the ACK before lets it leave, by what its
+/// neighbours took (rule 49).
 #[test]
 fn a_slow_link_is_no_late_writer() {
     let paused = |apart: Nanos| {
@@ -232,8 +239,8 @@ fn a_slow_link_is_no_late_writer() {
     assert!(paused(us(100)) > ms(150));
 }
 
-/// Small segments alone in flight, each sent again after 220 ms and acknowledged only then: the third time it is the timer that is too
-/// short, unless one of them was acknowledged by itself (rule 75).
+/// Small segments alone in flight, each sent again after 220 ms and acknowledged only then: the third time it
+/// is the timer that is too short, unless one of them was acknowledged by itself (rule 75).
 #[test]
 fn nobody_loses_each_of_them() {
     let lost = |alone: bool, linux: bool| {
@@ -289,7 +296,8 @@ fn what_is_not_held_as_often_is_no_cork() {
     assert_eq!([1, 2].map(corked), [true, false]);
 }
 
-/// The same when they come later, each in an exchange of its own: what was called a cork before is its writer's pause then.
+/// The same when they come later, each in an exchange of its own: what was called a cork before is its
+/// writer's pause then.
 #[test]
 fn a_cork_is_acquitted_by_what_was_not_held() {
     let told = |free: usize| {
@@ -315,7 +323,8 @@ fn a_cork_is_acquitted_by_what_was_not_held() {
     assert_eq!(told(2), [Nanos::ZERO, corked + paused + ms(100)]);
 }
 
-/// The path was gone for 500 ms, and the client's tap saw nothing of that but silence. What passes then tells whose it was (rule 93).
+/// The path was gone for 500 ms, and the client's tap saw nothing of that but silence. What passes then tells
+/// whose it was (rule 93).
 #[test]
 fn a_silence_that_a_timer_ended_is_no_pause() {
     let full = |w: &mut Wire, n: u32, passes: bool| {
@@ -339,7 +348,8 @@ fn a_silence_that_a_timer_ended_is_no_pause() {
         let causes = [Cause::RetransmissionTimeout, Cause::SpuriousRecovery, Cause::SenderPause];
         causes.map(|cause| c.budget.get(cause) > ms(400))
     };
-    // The acknowledgements were lost, and the timer sent again what they were for; `lost`: what was sent before that was lost as well.
+    // The acknowledgements were lost, and the timer sent again what they were for; `lost`: what was sent
+    // before that was lost as well.
     let repeated = |lost: bool, late: i64| {
         let mut w = begins();
         full(&mut w, if lost { 6 } else { 0 }, false);

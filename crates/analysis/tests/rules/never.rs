@@ -6,7 +6,8 @@ use tcpwhy_base::{Cause, Nanos, Tls};
 
 const MSS: u32 = 1448;
 
-/// Without time stamps a segment has twelve bytes more; what is less than that is the end of a write, and Nagle's algorithm holds what is behind it.
+/// Without time stamps a segment has twelve bytes more; what is less than that is the end of a write, and
+/// Nagle's algorithm holds what is behind it.
 #[test]
 fn a_segment_without_time_stamps_is_full_at_the_whole_mss() {
     let mut w = Wire::new(Tap::Client, ms(20));
@@ -27,8 +28,9 @@ fn opened() -> Wire {
     w
 }
 
-/// Beside the client all full segments of an answer are missing, though something behind them passed: they are too large for the path, and
-/// neither the server is silent nor the client's close the end. Two timeouts of 220 ms, the second twice as long, must have passed: else it was on its way.
+/// Beside the client all full segments of an answer are missing, though something behind them passed: they
+/// are too large for the path, and neither the server is silent nor the client's close the end. Two timeouts
+/// of 220 ms, the second twice as long, must have passed: else it was on its way.
 #[test]
 fn what_never_comes_is_no_silence() {
     let hangs = |full_ones: i64, first: u32, until: i64, close: &dyn Fn(&mut Wire)| {
@@ -61,8 +63,8 @@ fn what_never_comes_is_no_silence() {
     assert_eq!(hangs(0, 400, 5_000, &fin).1, Cause::RetransmissionTimeout);
 }
 
-/// Nothing of an answer comes, and only the ACK of the FIN of who gave up tells by its number that there was one; the same of a TLS handshake
-/// that hangs, which belongs to the setup.
+/// Nothing of an answer comes, and only the ACK of the FIN of who gave up tells by its number that there was
+/// one; the same of a TLS handshake that hangs, which belongs to the setup.
 #[test]
 fn the_ack_of_a_fin_tells_of_an_answer_that_was_lost() {
     let answer = |size: u32, lost: bool| {
@@ -123,7 +125,8 @@ fn the_rest_of_an_answer_may_be_lost_as_well() {
     assert_eq!(rest(MSS - 1), (Cause::RetransmissionTimeout, ms(3_950), 60));
 }
 
-/// A client that still waits for bytes in the middle of an answer does not pause when it says its last words, or asks whether the other end is there.
+/// A client that still waits for bytes in the middle of an answer does not pause when it says its last words,
+/// or asks whether the other end is there.
 #[test]
 fn last_words_before_all_has_come_are_no_pause_of_their_client() {
     let speaks = |missing: u32, words: &[i64]| {
@@ -146,7 +149,8 @@ fn last_words_before_all_has_come_are_no_pause_of_their_client() {
     assert_eq!(speaks(MSS, &[700]).get(Cause::PathMtu), Nanos::ZERO);
 }
 
-/// Nothing of an answer comes, and the ACK of a repeated request tells by its number that there is one: what the client says later is no request of its own.
+/// Nothing of an answer comes, and the ACK of a repeated request tells by its number that there is one: what
+/// the client says later is no request of its own.
 #[test]
 fn the_ack_of_a_repeat_tells_of_an_answer_that_was_lost() {
     let answer = |size: u32| {
@@ -183,7 +187,8 @@ fn the_ack_of_a_repeat_tells_of_an_answer_that_was_lost() {
     assert_eq!((c.exchanges.len(), c.budget.get(Cause::PathMtu)), (2, Nanos::ZERO));
 }
 
-/// Beside the sender: what it repeats in vain is what its client waits for, whatever that says meanwhile, and when it closes.
+/// Beside the sender: what it repeats in vain is what its client waits for, whatever that says meanwhile, and
+/// when it closes.
 #[test]
 fn beside_the_sender_nobody_pauses_before_the_next_repeat() {
     let story = |words: bool| {

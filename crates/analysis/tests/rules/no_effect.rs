@@ -4,7 +4,8 @@ use crate::sums::says;
 use crate::wire::{Tap, Wire, ms};
 use tcpwhy_base::Cause;
 
-/// SYNs that the server's tap saw and nobody answered: a full queue, perhaps. What is often advised for it does nothing.
+/// SYNs that the server's tap saw and nobody answered: a full queue, perhaps. What is often advised for it
+/// does nothing.
 #[test]
 fn syns_that_a_server_does_not_answer_and_what_is_has_no_effect() {
     let mut w = Wire::new(Tap::Server, ms(20));

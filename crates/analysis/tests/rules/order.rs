@@ -11,8 +11,8 @@ const CONNECTIONS: u16 = 1_300;
 /// More than are kept before some are left out, and more than pairs of clients and servers are told apart.
 const MANY: u16 = 9_000;
 
-/// So many connections. Each repeats its request after 300 to 399 ms, of which many lost equally much, and they close in the order turned round, long
-/// before the last packet: all have ended by then.
+/// So many connections. Each repeats its request after 300 to 399 ms, of which many lost equally much, and
+/// they close in the order turned round, long before the last packet: all have ended by then.
 fn captured(connections: u16) -> Vec<Segment> {
     captured_with(connections, |_| true, |k| -i64::from(k))
 }
@@ -91,7 +91,8 @@ fn those_that_lost_most_are_named_the_first_of_equal_ones_first() {
             let f = analysis.findings.iter().find(|f| f.cause == repeated).unwrap();
             assert_eq!((f.connections.as_slice(), f.example.connection), (named.as_slice(), 99));
             assert_eq!(f.connection_count, u64::from(CONNECTIONS));
-            // The example's leads, then those of the first connections: until the request was repeated, and what came of it.
+            // The example's leads, then those of the first connections: until the request was repeated, and
+            // what came of it.
             let frames: Vec<u64> = f.evidence.iter().map(|frames| frames.first()).collect();
             let requests = |k: u8| {
                 let ip = IpAddr::from([10, 0, 0, k]);
@@ -136,7 +137,8 @@ fn a_narrowed_answer_is_that_of_what_is_left() {
     assert_eq!(f.connection_count, u64::from(CONNECTIONS / 2));
 }
 
-/// Where only some are listed, these are the ones that any list begins with and all that is named, and the rest of the answer is the same.
+/// Where only some are listed, these are the ones that any list begins with and all that is named, and the
+/// rest of the answer is the same.
 #[test]
 fn lists_begin_with_the_same() {
     // Few lose anything: how long the others lasted decides which are listed, and that is no matter of their order.

@@ -62,8 +62,9 @@ fn sent(tap: Tap, apart: Nanos, reader: Reader, causes: [Cause; 3]) -> [i64; 3] 
     causes.map(|cause| c.budget.get(cause).0 * 100 / whole.0)
 }
 
-/// A sender with BBR spreads what a window lets through, so that it is full for a part of each round only; its reader takes seven pairs every 20.5 ms.
-/// Sent at once, they would have waited for the same ACK. A reader that takes all is not the limit.
+/// A sender with BBR spreads what a window lets through, so that it is full for a part of each round only;
+/// its reader takes seven pairs every 20.5 ms. Sent at once, they would have waited for the same ACK. A
+/// reader that takes all is not the limit.
 #[test]
 fn what_is_spread_over_a_window_waits_for_its_reader() {
     let causes = [Cause::SlowReader, Cause::Pacing, Cause::ReceiveWindow];
@@ -77,8 +78,9 @@ fn what_is_spread_over_a_window_waits_for_its_reader() {
     }
 }
 
-/// Seven or eight pairs fill a round trip, so that each leaves 200 us to 500 us behind an ACK that frees an eighth of what is in flight: a buffer's writer is not woken for
-/// less than a third (rule 113). Where a third leaves each time, it is.
+/// Seven or eight pairs fill a round trip, so that each leaves 200 us to 500 us behind an ACK that frees an
+/// eighth of what is in flight: a buffer's writer is not woken for less than a third (rule 113). Where a
+/// third leaves each time, it is.
 #[test]
 fn what_leaves_for_less_than_a_third_of_the_buffer_was_spaced() {
     let causes = [Cause::Pacing, Cause::SendBuffer, Cause::SenderPause];
@@ -89,7 +91,8 @@ fn what_leaves_for_less_than_a_third_of_the_buffer_was_spaced() {
     }
 }
 
-/// Who paces has no use for another congestion control as long as a cap is set: its line comes first, and last where a loss made a window small.
+/// Who paces has no use for another congestion control as long as a cap is set: its line comes first, and
+/// last where a loss made a window small.
 #[test]
 fn a_cap_is_looked_for_first() {
     let fast = Reader { takes: u32::MAX, every: us(50), buffer: 64 * PAIR };
@@ -101,8 +104,9 @@ fn a_cap_is_looked_for_first() {
     assert!(table.last().is_some_and(|how| how.text.contains("SO_MAX_PACING_RATE")));
 }
 
-/// Its reader takes all every 10.5 ms, so that ACKs come as they are read and no train of them tells who set the pairs apart. Packets of two whole segments each, one after the other, are written by
-/// nobody (rule 113).
+/// Its reader takes all every 10.5 ms, so that ACKs come as they are read and no train of them tells who set
+/// the pairs apart. Packets of two whole segments each, one after the other, are written by nobody (rule
+/// 113).
 #[test]
 fn whole_packets_alone_are_a_pace() {
     let reader = Reader { every: us(10_500), takes: u32::MAX, buffer: 64 * PAIR };
@@ -111,8 +115,9 @@ fn whole_packets_alone_are_a_pace() {
     assert!(pacing > 80 && pause < 10 && slow == 0, "{pacing} {pause} {slow}");
 }
 
-/// A writer with a clock of its own, whose pieces are no whole segments: behind the partial end of each nothing was left to send, and where Nagle's algorithm holds the ends,
-/// more leaves now and then in the same time, or by chance as much in as many of them (rules 83 and 113).
+/// A writer with a clock of its own, whose pieces are no whole segments: behind the partial end of each
+/// nothing was left to send, and where Nagle's algorithm holds the ends, more leaves now and then in the same
+/// time, or by chance as much in as many of them (rules 83 and 113).
 #[test]
 fn pieces_that_are_no_whole_segments_were_written_so() {
     let causes = |piece: u32, apart: Nanos, nodelay: bool| {

@@ -5,8 +5,8 @@ use tcpwhy_base::{Cause, Nanos, TcpFlags};
 
 const PAIR: u32 = 2 * 1_448;
 
-/// A server that sends pairs of segments at these times, each so much later at the client than the way takes at a round trip of `rtt`. Its time stamps
-/// tick every so many milliseconds.
+/// A server that sends pairs of segments at these times, each so much later at the client than the way takes
+/// at a round trip of `rtt`. Its time stamps tick every so many milliseconds.
 fn pairs(rtt: Nanos, tick: u32, sends: impl Iterator<Item = (Nanos, Nanos)>) -> (Nanos, Nanos) {
     let mut w = Wire::new(Tap::Client, rtt);
     w.handshake();
@@ -30,8 +30,9 @@ fn pairs(rtt: Nanos, tick: u32, sends: impl Iterator<Item = (Nanos, Nanos)>) -> 
     (budget.get(Cause::SenderPause), budget.get(Cause::Queueing))
 }
 
-/// Flights of pairs that leave so long after its first, at a round trip of 40 ms. From the third on packets come `late`, so that the next ones leave as
-/// much later, and the application waits for `pause` before it writes on.
+/// Flights of pairs that leave so long after its first, at a round trip of 40 ms. From the third on packets
+/// come `late`, so that the next ones leave as much later, and the application waits for `pause` before it
+/// writes on.
 fn flights(offsets: &[i64], tick: u32, late: i64, pause: i64) -> (Nanos, Nanos) {
     let sends = (0..12).flat_map(|flight| {
         let (late, pause) = if flight < 2 { (0, 0) } else { (late, pause) };
@@ -41,8 +42,9 @@ fn flights(offsets: &[i64], tick: u32, late: i64, pause: i64) -> (Nanos, Nanos) 
     pairs(ms(40), tick, sends)
 }
 
-/// Three pairs, a pause, and three again, which never are acknowledged all together: each echoes the ACK that let it go and not the one behind that, so
-/// that it came late by the path, whatever its own stamps tell. (What holds flights that stay the same is another question.)
+/// Three pairs, a pause, and three again, which never are acknowledged all together: each echoes the ACK that
+/// let it go and not the one behind that, so that it came late by the path, whatever its own stamps tell.
+/// (What holds flights that stay the same is another question.)
 #[test]
 fn what_left_with_an_earlier_ack_came_late_by_the_path() {
     let offsets = [0, 1_500, 3_000, 25_000, 26_500, 28_000];
@@ -63,8 +65,8 @@ fn what_left_with_the_last_ack_was_not_paused() {
     assert!(pauses > ms(150) && queues < ms(5), "{pauses} {queues}");
 }
 
-/// A writer that sends ten pairs every 44 ms, behind a queue of 12 ms: that some ACK came just before it went on, among many while it was silent,
-/// says nothing.
+/// A writer that sends ten pairs every 44 ms, behind a queue of 12 ms: that some ACK came just before it went
+/// on, among many while it was silent, says nothing.
 #[test]
 fn a_writer_with_a_clock_of_its_own_pauses() {
     let sends = (0..120).map(|n| {

@@ -30,8 +30,8 @@ fn shares(w: &Wire) -> [i64; 2] {
     [Cause::SlowReader, Cause::ReceiveWindow].map(|cause| c.budget.get(cause).0 * 100 / whole.0)
 }
 
-/// A reader that sleeps for 23 ms over a path of 18 acknowledges each window as a whole, 5 ms after it came: a larger buffer would not make it faster. One that
-/// waits for data reads as it comes.
+/// A reader that sleeps for 23 ms over a path of 18 acknowledges each window as a whole, 5 ms after it came:
+/// a larger buffer would not make it faster. One that waits for data reads as it comes.
 #[test]
 fn a_reader_with_a_clock_of_its_own_is_slow() {
     for tap in [Tap::Client, Tap::Server] {
@@ -44,7 +44,8 @@ fn a_reader_with_a_clock_of_its_own_is_slow() {
     assert!(reader == 0 && window > 60, "{reader} {window}");
 }
 
-/// Over 20 ms a reader takes a dozen segments every 8 ms, from a window of 80 KB of which no more than 52 KB are ever free, or all of which it empties.
+/// Over 20 ms a reader takes a dozen segments every 8 ms, from a window of 80 KB of which no more than 52 KB
+/// are ever free, or all of which it empties.
 #[test]
 fn a_buffer_that_is_never_empty_has_a_slow_reader() {
     let found = |offers: u32, lay: Nanos| by_the_dozen(Tap::Client, 80_480, offers, lay);
@@ -54,8 +55,9 @@ fn a_buffer_that_is_never_empty_has_a_slow_reader() {
     assert!(found(70_000, ms(4))[0] == 0);
 }
 
-/// A window that had grown to 90 KB, and is 52 KB for three round trips, has data behind it, however prompt its ACKs are. One that had not grown may be of a
-/// receiver that did not know yet how much memory segments take.
+/// A window that had grown to 90 KB, and is 52 KB for three round trips, has data behind it, however prompt
+/// its ACKs are. One that had not grown may be of a receiver that did not know yet how much memory segments
+/// take.
 #[test]
 fn a_window_that_had_grown_and_stays_low_is_a_reader() {
     for tap in [Tap::Client, Tap::Server] {
@@ -66,7 +68,8 @@ fn a_window_that_had_grown_and_stays_low_is_a_reader() {
     }
 }
 
-/// Thirty dozens of segments every 8 ms over 20 ms, each acknowledged after `lay`: what is a slow reader's and what is a window's.
+/// Thirty dozens of segments every 8 ms over 20 ms, each acknowledged after `lay`: what is a slow reader's
+/// and what is a window's.
 fn by_the_dozen(tap: Tap, most: u32, offers: u32, lay: Nanos) -> [i64; 2] {
     let mut w = Wire::new(tap, ms(20));
     w.handshake();
@@ -86,9 +89,10 @@ fn by_the_dozen(tap: Tap, most: u32, offers: u32, lay: Nanos) -> [i64; 2] {
     shares(&w)
 }
 
-/// Over 20 ms a reader takes sixteen segments every 19.8 ms, and an ACK says so then; no more than 47 KB of 80 are ever free. More is in flight than the
-/// segments whose times are known each, but when they left is known well enough: their ACKs are late by a trip, each time (rule 21). A window that is as low
-/// but moves with each arrival is a window.
+/// Over 20 ms a reader takes sixteen segments every 19.8 ms, and an ACK says so then; no more than 47 KB of
+/// 80 are ever free. More is in flight than the segments whose times are known each, but when they left is
+/// known well enough: their ACKs are late by a trip, each time (rule 21). A window that is as low but moves
+/// with each arrival is a window.
 #[test]
 fn a_low_window_and_late_acks_are_a_reader() {
     let found = |lay: Nanos| {

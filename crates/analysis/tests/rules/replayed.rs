@@ -7,8 +7,9 @@ use tcpwhy_base::{Cause, FixId, Nanos, Side, Tls, What};
 
 const MSS: u32 = 1448;
 
-/// Four exchanges with writes of 4 and 100 bytes. The ACK of the first write comes at once in the first of them, as it does early in
-/// a connection (`tcp_enter_quickack_mode`), and late by `delay` after that. Before the third the client pauses.
+/// Four exchanges with writes of 4 and 100 bytes. The ACK of the first write comes at once in the first of
+/// them, as it does early in a connection (`tcp_enter_quickack_mode`), and late by `delay` after that. Before
+/// the third the client pauses.
 fn held(delay: Nanos) -> Wire {
     let mut w = Wire::new(Tap::Client, ms(20));
     w.handshake();
@@ -269,8 +270,8 @@ fn a_reader_that_was_away() {
     assert!(x.question.scenario.hosts[CLIENT].read_pauses.is_empty());
 }
 
-/// A reader that takes 20,000 bytes and stops, five times: each stop is replayed at its place, as the reader's, and stays
-/// with every change, also on a connection that was in use before.
+/// A reader that takes 20,000 bytes and stops, five times: each stop is replayed at its place, as the
+/// reader's, and stays with every change, also on a connection that was in use before.
 #[test]
 fn a_reader_that_stops_again_and_again() {
     let mut w = Wire::new(Tap::Client, ms(20));
@@ -337,7 +338,8 @@ fn a_send_buffer_holds_what_was_in_flight() {
     assert_eq!((with(10_000), with(19_999), with(20_000)), (Some(10_000), Some(10_000), Some(20_000)));
 }
 
-/// A TLS handshake is as many turns as its time holds round trips, with its bytes and the server's work shared among them.
+/// A TLS handshake is as many turns as its time holds round trips, with its bytes and the server's work
+/// shared among them.
 #[test]
 fn a_tls_handshake_is_taken_out_as_turns() {
     let turns = |work: Nanos, flights: i64| {

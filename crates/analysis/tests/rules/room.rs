@@ -24,8 +24,8 @@ fn spread_round(w: &mut Wire, start: Nanos) {
     }
 }
 
-/// Eighty segments of which the first was lost, and repaired by a fast retransmission: at 90 ms all is acknowledged, and the
-/// congestion window is smaller than before.
+/// Eighty segments of which the first was lost, and repaired by a fast retransmission: at 90 ms all is
+/// acknowledged, and the congestion window is smaller than before.
 fn repaired(w: &mut Wire) {
     w.at(ms(40)).server().data(MSS).lost();
     w.server().write(79 * MSS);
@@ -34,8 +34,8 @@ fn repaired(w: &mut Wire) {
     w.at(ms(70)).client().ack();
 }
 
-/// A loss made the congestion window smaller, and yet it is not the limit: ACKs make room that nobody uses, until most of
-/// the flight is acknowledged. The writer waited for buffer space.
+/// A loss made the congestion window smaller, and yet it is not the limit: ACKs make room that nobody uses,
+/// until most of the flight is acknowledged. The writer waited for buffer space.
 #[test]
 fn room_that_nobody_uses_is_no_congestion_window() {
     let mut w = opened(Tap::Server);
@@ -70,8 +70,8 @@ fn room_that_is_used_at_once_is_the_congestion_window() {
     assert_eq!(c.budget.get(Cause::SendBuffer), Nanos::ZERO, "{:?}", c.budget);
 }
 
-/// After the loss forty segments are in flight and the window is of twenty: ACKs release nothing until so many are left, and
-/// from then on each releases what it acknowledged.
+/// After the loss forty segments are in flight and the window is of twenty: ACKs release nothing until so
+/// many are left, and from then on each releases what it acknowledged.
 #[test]
 fn room_above_a_smaller_window_is_not_the_buffers() {
     let mut w = opened(Tap::Server);
@@ -93,8 +93,9 @@ fn room_above_a_smaller_window_is_not_the_buffers() {
     assert!(c.budget.get(Cause::CongestionWindow) > Nanos::ZERO, "{:?}", c.budget);
 }
 
-/// Rounds of twenty segments in flight: ACKs of four come three at a time, and the third of them lets twelve go. The sender had
-/// no more allowed than before the first (a window that a loss made smaller, and that is used in bursts), as the flights say.
+/// Rounds of twenty segments in flight: ACKs of four come three at a time, and the third of them lets twelve
+/// go. The sender had no more allowed than before the first (a window that a loss made smaller, and that is
+/// used in bursts), as the flights say.
 #[test]
 fn room_used_in_bursts_is_not_the_buffers() {
     let mut w = opened(Tap::Server);
@@ -143,7 +144,8 @@ fn bursts(segments: &[i64], every: Option<Nanos>) -> tcpwhy_analysis::Connection
     w.connection()
 }
 
-/// A kernel lets a writer write far more than its small buffer holds, and wakes it when as much is left each time, however long that takes.
+/// A kernel lets a writer write far more than its small buffer holds, and wakes it when as much is left each
+/// time, however long that takes.
 #[test]
 fn a_writer_is_woken_when_as_much_is_left() {
     let sizes = [50, 60, 80, 100, 120, 140, 200, 300, 300, 300, 300, 300, 300, 300, 300, 300, 300, 300, 300];
@@ -169,7 +171,8 @@ fn one_by_one(late: &[i64], tap: Tap) -> tcpwhy_analysis::Connection {
     w.connection()
 }
 
-/// The writer of a small buffer wakes up with each ACK, and a busy host often lets it run late: the buffer's, but for what is late.
+/// The writer of a small buffer wakes up with each ACK, and a busy host often lets it run late: the buffer's,
+/// but for what is late.
 #[test]
 fn a_writer_that_is_woken_late_waits_for_its_buffer() {
     let late = [8, 0, 12, 0, 4, 0, 16, 0, 4, 0, 8, 3, 12, 0, 4, 0, 3, 4, 12, 0, 8, 12, 4, 0];
@@ -183,7 +186,8 @@ fn a_writer_that_is_woken_late_waits_for_its_buffer() {
     }
 }
 
-/// The same flights of a writer that is never there as an ACK comes: its own clock, a little slower than the round trip.
+/// The same flights of a writer that is never there as an ACK comes: its own clock, a little slower than the
+/// round trip.
 #[test]
 fn a_writer_that_no_ack_wakes_has_its_own_clock() {
     let late = [6, 8, 7, 9, 6, 8, 7, 12, 6, 8, 7, 9, 6, 8, 7, 9, 6, 8, 7, 9, 6, 8, 7, 9];
@@ -192,8 +196,9 @@ fn a_writer_that_no_ack_wakes_has_its_own_clock() {
     assert!(c.budget.get(Cause::SenderPause) >= ms(40 * 20), "{:?}", c.budget);
 }
 
-/// A program that writes 64 KiB at a time puts one to four of them beyond a small buffer: Linux asks for room before a new segment of its queue, which holds as
-/// much (rule 123). Of smaller ones that differ as much nobody can tell.
+/// A program that writes 64 KiB at a time puts one to four of them beyond a small buffer: Linux asks for room
+/// before a new segment of its queue, which holds as much (rule 123). Of smaller ones that differ as much
+/// nobody can tell.
 #[test]
 fn writes_of_whole_segments_of_the_queue_go_beyond_their_buffer() {
     let found = |tap: Tap, each: u32| {
@@ -217,8 +222,9 @@ fn writes_of_whole_segments_of_the_queue_go_beyond_their_buffer() {
     }
 }
 
-/// Writes of 4 KB that come with ACKs, as often as three in a round trip of 30 ms. A buffer of three of them takes the first three at once; a writer that brings no more
-/// than that in its first round trip, where no ACK can have come, is as slow by itself, however late its host let it write there (rule 124).
+/// Writes of 4 KB that come with ACKs, as often as three in a round trip of 30 ms. A buffer of three of them
+/// takes the first three at once; a writer that brings no more than that in its first round trip, where no
+/// ACK can have come, is as slow by itself, however late its host let it write there (rule 124).
 #[test]
 fn a_buffer_is_full_at_once_and_a_slow_writer_is_not() {
     let found = |tap: Tap, first: [i64; 2]| {
@@ -244,8 +250,9 @@ fn a_buffer_is_full_at_once_and_a_slow_writer_is_not() {
     assert_eq!(found(Tap::Server, [100, 200]), [true, false]);
 }
 
-/// Flights that no window of the receiver stops are acknowledged 30 ms after they came, all at once: beside the receiver that says that they had not been
-/// read (rule 86), as it does where they fill its window. One segment alone may wait for the timer of a delayed ACK.
+/// Flights that no window of the receiver stops are acknowledged 30 ms after they came, all at once: beside
+/// the receiver that says that they had not been read (rule 86), as it does where they fill its window. One
+/// segment alone may wait for the timer of a delayed ACK.
 #[test]
 fn what_was_read_late_is_no_delayed_ack() {
     let found = |segments: u32, tap: Tap| {
@@ -270,8 +277,9 @@ fn what_was_read_late_is_no_delayed_ack() {
     assert!(!found(6, Tap::Middle)[0]);
 }
 
-/// Beside the sender: eight segments are acknowledged one by one, then nothing for 40 ms, then all the others at once. A window that had begun to fall tells that
-/// nobody read then; else it may be a queue that the path let through at once.
+/// Beside the sender: eight segments are acknowledged one by one, then nothing for 40 ms, then all the others
+/// at once. A window that had begun to fall tells that nobody read then; else it may be a queue that the path
+/// let through at once.
 #[test]
 fn beside_the_sender_a_falling_window_tells_of_the_reader() {
     let found = |falls: u32, probed: bool| {
@@ -306,7 +314,8 @@ fn beside_the_sender_a_falling_window_tells_of_the_reader() {
     assert_eq!(found(1_024, true), (true, false));
 }
 
-/// Flights that grow to forty segments, then of twenty: a buffer's, unless the sender said that it made its window smaller (CWR, rule 118).
+/// Flights that grow to forty segments, then of twenty: a buffer's, unless the sender said that it made its
+/// window smaller (CWR, rule 118).
 #[test]
 fn a_window_that_a_mark_made_smaller_is_no_buffer() {
     for tap in [Tap::Server, Tap::Client] {
@@ -328,7 +337,8 @@ fn a_window_that_a_mark_made_smaller_is_no_buffer() {
     }
 }
 
-/// A loss has ended slow start for good: a window that stays as large behind an idle time as well is in congestion avoidance, and no buffer.
+/// A loss has ended slow start for good: a window that stays as large behind an idle time as well is in
+/// congestion avoidance, and no buffer.
 #[test]
 fn after_a_loss_and_an_idle_time_a_plateau_is_the_windows() {
     let story = |lost: bool| {
@@ -355,7 +365,8 @@ fn after_a_loss_and_an_idle_time_a_plateau_is_the_windows() {
     assert!(with[1] >= ms(100) && with[0] == Nanos::ZERO, "{with:?}");
 }
 
-/// Behind a loss an idle time takes the window that the loss left, and not what flew before: as much flies as before the idle time, or it grows back to that.
+/// Behind a loss an idle time takes the window that the loss left, and not what flew before: as much flies as
+/// before the idle time, or it grows back to that.
 #[test]
 fn what_an_idle_time_takes_is_what_a_loss_had_left() {
     let restarts = |tap: Tap, flights: &[u32]| {
@@ -392,8 +403,9 @@ fn a_smaller_initial_window_is_taken_back_to_itself() {
     assert_eq!(restarts(8), [Nanos::ZERO; 2]);
 }
 
-/// Behind a partial segment that an ACK let go full ones left at once: its writer had waited for room as well, and was late a moment later for other reasons. What hides
-/// holds of Nagle's algorithm hides none of these (rules 24 and 56).
+/// Behind a partial segment that an ACK let go full ones left at once: its writer had waited for room as
+/// well, and was late a moment later for other reasons. What hides holds of Nagle's algorithm hides none of
+/// these (rules 24 and 56).
 #[test]
 fn what_was_filled_up_at_once_is_no_hidden_hold() {
     let mut w = opened(Tap::Server);

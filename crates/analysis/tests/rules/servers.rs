@@ -1,4 +1,5 @@
-//! Requests by server: counts and times, which server asks which other one, and that no moment of a request counts twice.
+//! Requests by server: counts and times, which server asks which other one, and that no moment of a request
+//! counts twice.
 
 use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms};
 use tcpwhy_analysis::{Analysis, Server};
@@ -8,7 +9,8 @@ fn end(host: u8, port: u16) -> Endpoint {
     Endpoint { ip: [10, 0, 0, host].into(), port }
 }
 
-/// Requests that begin at these times and are answered so much later, on one connection whose trips take no time to speak of.
+/// Requests that begin at these times and are answered so much later, on one connection whose trips take no
+/// time to speak of.
 fn asked(client: Endpoint, server: Endpoint, requests: &[(i64, i64)]) -> Vec<Segment> {
     let mut w = Wire::new(Tap::Client, Nanos::micros(20));
     w.handshake();
@@ -40,7 +42,8 @@ fn server(analysis: &Analysis, end: Endpoint) -> &Server {
     analysis.totals.servers.iter().find(|s| s.server == end).expect("the server is known")
 }
 
-/// Four requests to a proxy at `.2`, each of which takes 50 ms; while it answers it asks `.3`, which takes `inner` of that.
+/// Four requests to a proxy at `.2`, each of which takes 50 ms; while it answers it asks `.3`, which takes
+/// `inner` of that.
 fn proxied(shift: i64, inner: i64) -> Analysis {
     let outer: Vec<(i64, i64)> = (1..=4).map(|k| (100 * k, 50)).collect();
     let legs: Vec<(i64, i64)> = outer.iter().map(|o| (o.0 + shift, inner)).collect();
@@ -92,7 +95,8 @@ fn a_server_on_another_host_than_the_one_that_asks_is_no_leg() {
     assert_eq!(server(&analysis, end(3, 9001)).within, None);
 }
 
-/// A proxy that is asked from afar and asks a backend on its own loopback, captured on its host: its address is another one than that of the leg's client.
+/// A proxy that is asked from afar and asks a backend on its own loopback, captured on its host: its address
+/// is another one than that of the leg's client.
 #[test]
 fn a_backend_on_the_loopback_of_the_host_where_the_capture_was_made_is_a_leg() {
     let proxied = |tap: Tap| {
@@ -161,7 +165,8 @@ fn the_example_of_work_is_where_it_was_done() {
     assert_eq!(think(&proxied(5, 20)).0, end(2, 80));
 }
 
-/// Each exchange names those that were made to answer it, down to the last hop; where two are open at once nobody can tell for which.
+/// Each exchange names those that were made to answer it, down to the last hop; where two are open at once
+/// nobody can tell for which.
 #[test]
 fn an_exchange_names_those_that_were_made_for_it() {
     let outer: Vec<(i64, i64)> = (1..=4).map(|k| (100 * k, 50)).collect();

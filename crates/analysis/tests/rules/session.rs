@@ -1,11 +1,12 @@
-//! What libraries say to each other within TLS is no word of an application (rule 109): Finished, tickets, settings of HTTP/2.
+//! What libraries say to each other within TLS is no word of an application (rule 109): Finished, tickets,
+//! settings of HTTP/2.
 
 use crate::wire::{SERVER, Tap, Wire, ms, us};
 use tcpwhy_analysis::{Connection, Ended};
 use tcpwhy_base::{Cause, FixId, Nanos, Tls};
 
-/// Two hosts 20 ms apart, in TLS up to the server's part of the handshake; the client's is due at 40 ms. Of the server's it may be `captured` that some is
-/// encrypted.
+/// Two hosts 20 ms apart, in TLS up to the server's part of the handshake; the client's is due at 40 ms. Of
+/// the server's it may be `captured` that some is encrypted.
 fn hello(tap: Tap, offers: u8, captured: bool) -> Wire {
     hello_to(80, tap, offers, captured)
 }
@@ -217,7 +218,8 @@ fn tickets_do_not_cut_an_upload() {
     assert_eq!(c.exchanges[0].response_start.unwrap() - c.exchanges[0].start, ms(160) - us(100));
 }
 
-/// A client in the middle of a write, or that has not heard them, goes on with its request, though a single ticket came a whole trip after its last words.
+/// A client in the middle of a write, or that has not heard them, goes on with its request, though a single
+/// ticket came a whole trip after its last words.
 #[test]
 fn a_ticket_is_no_end_of_what_goes_on() {
     // At the server what left before it was heard passes behind it.
@@ -236,7 +238,8 @@ fn a_ticket_is_no_end_of_what_goes_on() {
     }
 }
 
-/// What Nagle's algorithm holds behind the first ticket is the rest of the same words: the hold is the server's, and the trip before it the path's.
+/// What Nagle's algorithm holds behind the first ticket is the rest of the same words: the hold is the
+/// server's, and the trip before it the path's.
 #[test]
 fn a_server_with_nagle_on_holds_what_follows_its_ticket() {
     let mut w = asked(Tap::Client, 100);
@@ -342,8 +345,8 @@ fn a_small_answer_beside_settings_stays() {
     assert!(c.exchanges.iter().all(|x| x.response_start.is_some() && x.turns == 1));
 }
 
-/// Rule 40. A client says goodbye and closes: that is no request, and its way is time after the last byte. Longer, without its FIN in time, or
-/// answered with more than a goodbye of TLS it may be one.
+/// Rule 40. A client says goodbye and closes: that is no request, and its way is time after the last byte.
+/// Longer, without its FIN in time, or answered with more than a goodbye of TLS it may be one.
 #[test]
 fn goodbyes() {
     let with_hello = |hello: u8, bytes: u32, tls: bool, fin: i64, answer: u32| {

@@ -39,7 +39,8 @@ fn a_receive_window_and_what_is_done_about_it() {
     );
 }
 
-/// A window that grows to twice its size in the same connection was not held down by a setting, but may have begun with more.
+/// A window that grows to twice its size in the same connection was not held down by a setting, but may have
+/// begun with more.
 #[test]
 fn a_window_that_grows_by_itself_has_begun_small() {
     let grown = |largest: u32| {

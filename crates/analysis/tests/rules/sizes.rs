@@ -31,7 +31,8 @@ fn repeated_after(said: &dyn Fn(&mut Wire)) -> Option<Cause> {
     known.into_iter().find(|&c| budget.get(c) > Nanos::ZERO)
 }
 
-/// Only an ACK without data, for what was acknowledged before, with the same window, tells of a later arrival (RFC 5681, 2).
+/// Only an ACK without data, for what was acknowledged before, with the same window, tells of a later arrival
+/// (RFC 5681, 2).
 #[test]
 fn what_a_duplicate_ack_is() {
     let timer = Some(Cause::RetransmissionTimeout);
@@ -48,7 +49,8 @@ fn what_a_duplicate_ack_is() {
     assert_eq!(repeated_after(&older), timer);
 }
 
-/// Keep-alives of one byte that was acknowledged, and probes of a closed window with one byte that is new (BSD, Windows).
+/// Keep-alives of one byte that was acknowledged, and probes of a closed window with one byte that is new
+/// (BSD, Windows).
 #[test]
 fn probes_of_one_byte() {
     let mut w = Wire::new(Tap::Client, ms(20));
@@ -78,8 +80,8 @@ fn probes_of_one_byte() {
     assert_eq!((c.retransmitted, c.bytes, c.exchanges.len()), ([0, 0], [100, 50], 1));
 }
 
-/// A path that carries less than the options say: two equal segments within a write are full ones. Behind them a tail is no
-/// second partial segment, so that nothing is said of Nagle.
+/// A path that carries less than the options say: two equal segments within a write are full ones. Behind
+/// them a tail is no second partial segment, so that nothing is said of Nagle.
 #[test]
 fn full_segments_are_learnt_from_their_size() {
     let shown = |pushed: bool, handshake: bool| {
@@ -214,8 +216,9 @@ fn the_longest_exchanges_are_kept() {
     assert_eq!(ids, [(1, vec![2]), (2, vec![1])]);
 }
 
-/// Near the server the next request may pass before the ACK of the answer: it is the next exchange, if no more than the answer's
-/// last segment can be unread. Whoever has seen nothing of the answer has not read it: the turns overlap (rule 8).
+/// Near the server the next request may pass before the ACK of the answer: it is the next exchange, if no
+/// more than the answer's last segment can be unread. Whoever has seen nothing of the answer has not read it:
+/// the turns overlap (rule 8).
 #[test]
 fn the_next_request_passes_while_the_answer_is_on_its_way() {
     let exchanges = |before: Nanos, answer: u32| {
@@ -251,7 +254,8 @@ fn a_duplicate_that_is_reported_was_not_needed() {
     assert_eq!(needless(true), [true, false]);
 }
 
-/// A write of one byte is data like any other; so is what is sent into a window that is shut, if it is more than one byte.
+/// A write of one byte is data like any other; so is what is sent into a window that is shut, if it is more
+/// than one byte.
 #[test]
 fn one_byte_is_data_where_the_window_is_open() {
     let mut w = opened(Tap::Client);

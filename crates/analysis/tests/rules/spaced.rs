@@ -54,8 +54,8 @@ fn what_follows_the_end_of_a_write_was_not_paced() {
     assert!(c.budget.get(Cause::Pacing) > ms(24 * 15), "{:?}", c.budget);
 }
 
-/// Seen from afar: a write that comes later than the ACK of all before lets it, each time, was not held by it (rule 69): by a 32nd of the
-/// reaction, or 200 µs.
+/// Seen from afar: a write that comes later than the ACK of all before lets it, each time, was not held by it
+/// (rule 69): by a 32nd of the reaction, or 200 µs.
 #[test]
 fn a_writer_that_is_late_each_time_was_not_held() {
     let buffer = |late: Nanos| spaced(Tap::Client, ms(40), ms(40) + late, true).budget.get(Cause::SendBuffer);
@@ -63,7 +63,8 @@ fn a_writer_that_is_late_each_time_was_not_held() {
     assert!(buffer(us(1_250)) > ms(500));
 }
 
-/// Beside it: segments in the middle of a write that leave long after each ACK, and evenly, though an ACK is never far, are paced.
+/// Beside it: segments in the middle of a write that leave long after each ACK, and evenly, though an ACK is
+/// never far, are paced.
 #[test]
 fn acks_that_let_nothing_go_at_once_did_not_let_it_go() {
     // The ACK of the fourth segment before comes 500 µs before each.
@@ -76,7 +77,8 @@ fn acks_that_let_nothing_go_at_once_did_not_let_it_go() {
     assert!(!paced(1_325).0);
 }
 
-/// Writes of the server (`true`) of so many bytes, each of which ends with a PSH, and ACKs of the client, by their times.
+/// Writes of the server (`true`) of so many bytes, each of which ends with a PSH, and ACKs of the client, by
+/// their times.
 fn writes(w: &mut Wire, mut events: Vec<(Nanos, bool)>, bytes: u32) {
     events.sort_by_key(|e| e.0);
     for (at, data) in events {
@@ -89,8 +91,8 @@ fn writes(w: &mut Wire, mut events: Vec<(Nanos, bool)>, bytes: u32) {
     }
 }
 
-/// Writes that go on as far apart as before any ACK could have come were not held by a limit that ACKs lift, though one came in time each time
-/// (rule 92).
+/// Writes that go on as far apart as before any ACK could have come were not held by a limit that ACKs lift,
+/// though one came in time each time (rule 92).
 #[test]
 fn writes_that_go_on_as_at_first_were_not_held() {
     let causes = |first: Nanos, apart: Nanos| {
@@ -111,8 +113,9 @@ fn writes_that_go_on_as_at_first_were_not_held() {
     assert_eq!(causes(us(12_900), us(14_210)), [true, false]);
 }
 
-/// The same where the initial window held some of them at first, and a sleeping writer is woken now sooner and now later: as many bytes go on to leave in
-/// as long a time. A limit that is reached again takes some of it (rule 92).
+/// The same where the initial window held some of them at first, and a sleeping writer is woken now sooner
+/// and now later: as many bytes go on to leave in as long a time. A limit that is reached again takes some of
+/// it (rule 92).
 #[test]
 fn a_writer_that_is_not_slowed_was_not_held() {
     let causes = |held: Nanos| {
@@ -121,8 +124,9 @@ fn a_writer_that_is_not_slowed_was_not_held() {
         let jitter = |k: i64| Nanos::micros([0, 60, -70, 90, -40][k as usize % 5]);
         let mut events: Vec<(Nanos, bool)> = Vec::new();
         for k in 0..400 {
-            // Ten in the initial window, those until the first ACK with it, and then as before, or thirteen as fast as may be whenever a third of the buffer
-            // is free, which is as often in a round trip (`sk_stream_write_space`).
+            // Ten in the initial window, those until the first ACK with it, and then as before, or thirteen
+            // as fast as may be whenever a third of the buffer is free, which is as often in a round trip
+            // (`sk_stream_write_space`).
             let written = start + ms(1).times(k) + jitter(k);
             let at = match k {
                 0..10 => written,
@@ -142,7 +146,8 @@ fn a_writer_that_is_not_slowed_was_not_held() {
     assert_eq!(causes(us(20_100)), [true, false]);
 }
 
-/// Writes of two segments and a half that end with PSH, so far apart, and ACKs of each that come no sooner than so long behind the one before.
+/// Writes of two segments and a half that end with PSH, so far apart, and ACKs of each that come no sooner
+/// than so long behind the one before.
 fn written(apart: Nanos, link: Nanos) -> Connection {
     let (mut w, start) = (opened(Tap::Server, ms(30)), ms(55));
     let mut events: Vec<(Nanos, Option<u32>)> = Vec::new();
@@ -170,8 +175,8 @@ fn written(apart: Nanos, link: Nanos) -> Connection {
     w.connection()
 }
 
-/// Beside their sender: writes whose ACKs come as far apart as they left were spaced by their writer, for all of them ended short while others were
-/// in flight (rule 87). A link sets apart what left sooner.
+/// Beside their sender: writes whose ACKs come as far apart as they left were spaced by their writer, for all
+/// of them ended short while others were in flight (rule 87). A link sets apart what left sooner.
 #[test]
 fn writes_with_a_clock_of_their_own_show_no_link() {
     let causes = |apart: Nanos, link: Nanos| {
@@ -182,7 +187,8 @@ fn writes_with_a_clock_of_their_own_show_no_link() {
     assert_eq!(causes(ms(5), ms(7)), [true, false]);
 }
 
-/// A SYN-ACK that takes four times as long as ACKs do: a proxy acknowledges, and an answer after that time says nothing of who worked (rule 70).
+/// A SYN-ACK that takes four times as long as ACKs do: a proxy acknowledges, and an answer after that time
+/// says nothing of who worked (rule 70).
 #[test]
 fn behind_a_proxy_work_and_way_are_one() {
     let split = |far: Nanos, answer: Nanos| {
@@ -234,8 +240,8 @@ fn a_late_handshake_is_told_from_the_distance() {
     }
 }
 
-/// Seen from afar, after a timer's silence: what begins with a piece of three quarters of a segment or less, with more behind it, was cut by a
-/// sender whose full segments did not come through (rule 71).
+/// Seen from afar, after a timer's silence: what begins with a piece of three quarters of a segment or less,
+/// with more behind it, was cut by a sender whose full segments did not come through (rule 71).
 #[test]
 fn an_answer_in_pieces_after_a_silence_was_too_large() {
     let answered = |piece: u32, work: Nanos, pushed: bool| {
@@ -254,7 +260,8 @@ fn an_answer_in_pieces_after_a_silence_was_too_large() {
     assert_eq!([ms(206), ms(207)].map(|work| answered(500, work, false)), [false, true]);
 }
 
-/// A server that has never answered sooner than a timer did not lose each answer (rule 35); one that answered in a quarter of it may have.
+/// A server that has never answered sooner than a timer did not lose each answer (rule 35); one that answered
+/// in a quarter of it may have.
 #[test]
 fn an_answer_as_late_as_all_others_is_work() {
     let sure = |first: Nanos, requests: i64| {
@@ -273,7 +280,8 @@ fn an_answer_as_late_as_all_others_is_work() {
     assert_eq!([sure(ms(400), 2), sure(ms(400), 3), sure(ms(5), 3)], [Some(0.8), Some(0.9), Some(0.56)]);
 }
 
-/// Seen from afar, one segment of usual size at a time, in a run that goes on: no buffer holds so little (rule 73). Two may be one.
+/// Seen from afar, one segment of usual size at a time, in a run that goes on: no buffer holds so little
+/// (rule 73). Two may be one.
 #[test]
 fn one_segment_at_a_time_is_the_link() {
     let found = |each: u32| {
@@ -289,8 +297,8 @@ fn one_segment_at_a_time_is_the_link() {
     assert_eq!([MSS, 2 * MSS].map(found), [[true, false], [false, true]]);
 }
 
-/// Two hundred pairs of full segments that the server sends as one packet each with PSH, a millisecond apart over a round trip of 20 ms; behind the
-/// server, the link takes so long for each.
+/// Two hundred pairs of full segments that the server sends as one packet each with PSH, a millisecond apart
+/// over a round trip of 20 ms; behind the server, the link takes so long for each.
 fn pairs(tap: Tap, takes: Nanos) -> Connection {
     let mut w = Wire::new(tap, ms(20));
     w.host[0].window = 1 << 20;
@@ -320,8 +328,8 @@ fn pairs(tap: Tap, takes: Nanos) -> Connection {
     w.connection()
 }
 
-/// Linux sets PSH on each packet of several segments. What passes as it left was spaced by its sender, with no queue on the path; what the link
-/// sets further apart has its rate (rule 87).
+/// Linux sets PSH on each packet of several segments. What passes as it left was spaced by its sender, with
+/// no queue on the path; what the link sets further apart has its rate (rule 87).
 #[test]
 fn what_a_sender_spaces_is_no_rate_of_the_link() {
     for tap in [Tap::Server, Tap::Client] {
@@ -336,8 +344,9 @@ fn what_a_sender_spaces_is_no_rate_of_the_link() {
     }
 }
 
-/// Forty packets of two segments that pass 3 ms apart beside their sender, which had built them so long before; the stamps of all are those of the
-/// first, if `ahead`, with so much added: sch_fq behind the tap is told when they are to leave.
+/// Forty packets of two segments that pass 3 ms apart beside their sender, which had built them so long
+/// before; the stamps of all are those of the first, if `ahead`, with so much added: sch_fq behind the tap is
+/// told when they are to leave.
 fn shaped(before: Nanos, ahead: bool) -> Connection {
     let mut w = opened(Tap::Server, ms(20));
     let start = ms(40);
@@ -364,8 +373,8 @@ fn shaped(before: Nanos, ahead: bool) -> Connection {
     w.connection()
 }
 
-/// Beside its sender a segment that had been built, by its time stamp, before the one before it passed was held by nothing of TCP: it stood in a
-/// queue of its own host, whose pace is that of a link (rule 95).
+/// Beside its sender a segment that had been built, by its time stamp, before the one before it passed was
+/// held by nothing of TCP: it stood in a queue of its own host, whose pace is that of a link (rule 95).
 #[test]
 fn what_was_built_before_the_last_passed_stood_in_its_host() {
     let causes = |before: Nanos, ahead: bool| {
@@ -380,8 +389,9 @@ fn what_was_built_before_the_last_passed_stood_in_its_host() {
     assert_eq!(causes(ms(0), true), [false, true]);
 }
 
-/// Seen at the client, a link carries sixty segments of a run every 250 µs, and sixty more a fifth of a round trip apart, so that each comes when an ACK may have let it go, be it that all had left one after the other as
-/// fast as at first, and `queued`, or that they left as they passed.
+/// Seen at the client, a link carries sixty segments of a run every 250 µs, and sixty more a fifth of a round
+/// trip apart, so that each comes when an ACK may have let it go, be it that all had left one after the other
+/// as fast as at first, and `queued`, or that they left as they passed.
 fn slowed(queued: bool) -> Connection {
     let mut w = opened(Tap::Client, ms(20));
     let start = ms(40);
@@ -402,7 +412,8 @@ fn slowed(queued: bool) -> Connection {
     w.connection()
 }
 
-/// Away from its sender: what had left before the one before it passed was held by the path. At the pace of a link it is that.
+/// Away from its sender: what had left before the one before it passed was held by the path. At the pace of a
+/// link it is that.
 #[test]
 fn what_had_left_before_the_last_passed_was_on_its_way() {
     let [late, own] = [true, false].map(|queued| slowed(queued).budget.get(Cause::Bandwidth));
@@ -410,8 +421,9 @@ fn what_had_left_before_the_last_passed_was_on_its_way() {
     assert!(late > ms(250) && own < ms(220), "{late} {own}");
 }
 
-/// 4,000 bytes are written every 10 ms, three writes in each round trip, so that each leaves with an ACK by chance. Behind the partial end of a write nothing
-/// was left that a window could hold, be it as small as a loss makes it; where writes are whole segments, nobody can tell (rule 97).
+/// 4,000 bytes are written every 10 ms, three writes in each round trip, so that each leaves with an ACK by
+/// chance. Behind the partial end of a write nothing was left that a window could hold, be it as small as a
+/// loss makes it; where writes are whole segments, nobody can tell (rule 97).
 #[test]
 fn what_was_written_after_a_loss_was_not_held() {
     let found = |size: u32, lost: bool| {
@@ -443,8 +455,9 @@ fn what_was_written_after_a_loss_was_not_held() {
     assert!(pause < ms(150) && window > ms(200), "{pause} {window}");
 }
 
-/// Words of a stream, of sixty bytes every 12 ms over a round trip of 80: less than a segment is in flight, and each ACK comes as soon as the distance lets
-/// it. They left as they were written, so their ACKs tell nothing of the link (rule 87).
+/// Words of a stream, of sixty bytes every 12 ms over a round trip of 80: less than a segment is in flight,
+/// and each ACK comes as soon as the distance lets it. They left as they were written, so their ACKs tell
+/// nothing of the link (rule 87).
 #[test]
 fn small_writes_in_flight_show_no_link() {
     let mut w = opened(Tap::Server, ms(80));

@@ -36,8 +36,8 @@ fn of(c: &Connection, cause: Cause) -> Vec<&Span> {
     c.exchanges.iter().flat_map(|x| &x.spans).filter(|s| s.cause == cause).collect()
 }
 
-/// A tunnel of PPPoE takes eight bytes: the repeats are smaller by less than options can take, and no rule but the router's word tells them
-/// from plain ones (rule 59).
+/// A tunnel of PPPoE takes eight bytes: the repeats are smaller by less than options can take, and no rule
+/// but the router's word tells them from plain ones (rule 59).
 fn obeyed(flight: u32) -> Wire {
     let mut w = opened();
     let piece = MSS - 8;
@@ -61,7 +61,8 @@ fn who_obeys_sends_again_at_once() {
     let said = spans[0].facts.sentence();
     assert!(said.contains("larger than 1492 bytes") && said.contains("ICMP"), "{said}");
     assert_eq!(c.budget.get(Cause::FastRecovery), Nanos::ZERO);
-    // It costs what the word and the repeat took on top of the trip that the first copies would have taken anyway (rule 14), and no window.
+    // It costs what the word and the repeat took on top of the trip that the first copies would have taken
+    // anyway (rule 14), and no window.
     assert_eq!(c.budget.get(Cause::PathMtu).0 / 100_000, 30, "{:?}", c.budget);
     assert_eq!(c.budget.get(Cause::CongestionWindow), Nanos::ZERO);
     // What it sends from now on is full at the size that goes on: no small segment is held behind it.
@@ -76,7 +77,8 @@ fn a_word_about_what_is_not_in_flight_says_nothing() {
     assert_eq!([sure(4 * MSS), sure(0_u32.wrapping_sub(1))], [0, 0]);
 }
 
-/// The word passed the tap, and its host did not heed it: the timer repeats the full segment. One timeout says nothing, with the word it does.
+/// The word passed the tap, and its host did not heed it: the timer repeats the full segment. One timeout
+/// says nothing, with the word it does.
 #[test]
 fn who_does_not_obey_waits_for_timers() {
     let mut w = opened();

@@ -3,7 +3,8 @@
 use crate::wire::{Tap, Wire, analyze, ms, us};
 use tcpwhy_base::{Cause, Nanos, Tls};
 
-/// The client's second write is held until the server's delayed ACK, five times. `missed` of these holds the capture lacks.
+/// The client's second write is held until the server's delayed ACK, five times. `missed` of these holds the
+/// capture lacks.
 fn held(missed: Option<u32>) -> Wire {
     let mut w = Wire::new(Tap::Client, us(200));
     w.handshake();
@@ -23,7 +24,8 @@ fn held(missed: Option<u32>) -> Wire {
     w
 }
 
-/// What the server's ACK tells of left with the ACK before it: the wait was Nagle's algorithm's, and no time that the request was on its way.
+/// What the server's ACK tells of left with the ACK before it: the wait was Nagle's algorithm's, and no time
+/// that the request was on its way.
 #[test]
 fn a_hold_whose_end_was_not_captured() {
     let budget = |missed| {
@@ -40,8 +42,8 @@ fn a_hold_whose_end_was_not_captured() {
     }
 }
 
-/// An answer that acknowledges a request which never passed is no pause in the middle of the answer before. What went by until the request had come
-/// at the latest is not known.
+/// An answer that acknowledges a request which never passed is no pause in the middle of the answer before.
+/// What went by until the request had come at the latest is not known.
 #[test]
 fn a_request_that_was_not_captured() {
     let found = |acked_at_once: bool| {
@@ -69,8 +71,9 @@ fn a_request_that_was_not_captured() {
     assert_eq!(found(false), [0, 30, 20]);
 }
 
-/// A request that came to the server's tap five times, and of which its host acknowledged nothing, was not repeated for nothing: who forgot the connection
-/// dropped it behind the tap. Where that acknowledges the last of them, it had dropped the others (rule 100), and came back.
+/// A request that came to the server's tap five times, and of which its host acknowledged nothing, was not
+/// repeated for nothing: who forgot the connection dropped it behind the tap. Where that acknowledges the
+/// last of them, it had dropped the others (rule 100), and came back.
 #[test]
 fn what_its_host_never_acknowledged_was_not_repeated_for_nothing() {
     let causes = |acked: bool| {
@@ -95,7 +98,8 @@ fn what_its_host_never_acknowledged_was_not_repeated_for_nothing() {
     assert_eq!(causes(true), [true, false]);
 }
 
-/// A request that crosses the server's FIN is answered by a reset: who keeps connections longer than its server meets that. An alert of TLS asks for nothing.
+/// A request that crosses the server's FIN is answered by a reset: who keeps connections longer than its
+/// server meets that. An alert of TLS asks for nothing.
 #[test]
 fn a_request_may_come_too_late() {
     let late = |bytes: u32, crosses: bool, closes: bool, tls: u8| {
@@ -130,7 +134,8 @@ fn a_request_may_come_too_late() {
     assert!(!too_late(100, true, true));
 }
 
-/// The server's last flight of TLS was not captured: what its client waited until it had come belongs to the setup, none of it is lost.
+/// The server's last flight of TLS was not captured: what its client waited until it had come belongs to the
+/// setup, none of it is lost.
 #[test]
 fn the_end_of_a_tls_handshake_that_was_not_captured() {
     let mut w = Wire::new(Tap::Client, ms(20));

@@ -176,8 +176,8 @@ fn a_reader_that_stops_seen_at_its_own_end() {
     );
 }
 
-/// The same without the handshake: by how much the window shrinks tells its scale, and what is left of it is less than a
-/// segment.
+/// The same without the handshake: by how much the window shrinks tells its scale, and what is left of it is
+/// less than a segment.
 #[test]
 fn a_reader_that_stops_in_the_middle_of_a_connection() {
     let mut w = opened(Tap::Client);
@@ -349,8 +349,8 @@ fn a_window_of_http_2_is_refilled_again_and_again() {
     assert_eq!(c.budget.get(Cause::ApplicationWindow), Nanos::ZERO);
 }
 
-/// The handshake's answer took 300 µs, as the host had to wake up; later ones take 10. Each window was opened by the ACK
-/// just before.
+/// The handshake's answer took 300 µs, as the host had to wake up; later ones take 10. Each window was opened
+/// by the ACK just before.
 #[test]
 fn a_sender_that_became_faster_is_still_released_by_acks() {
     let mut w = Wire::new(Tap::Client, ms(20));
@@ -369,8 +369,8 @@ fn a_sender_that_became_faster_is_still_released_by_acks() {
     assert!(window >= ms(200) && pause == Nanos::ZERO, "{:?}", c.budget);
 }
 
-/// 10 Mbit/s with a round trip of 1 ms: segments come further apart than the path is long, and a queue makes the trip what
-/// it is. The link is the limit, at both taps.
+/// 10 Mbit/s with a round trip of 1 ms: segments come further apart than the path is long, and a queue makes
+/// the trip what it is. The link is the limit, at both taps.
 #[test]
 fn a_slow_link_on_a_short_path() {
     for tap in [Tap::Server, Tap::Client] {
@@ -423,7 +423,8 @@ fn full_window(largest: u32) -> Wire {
     w
 }
 
-/// Windows are of what is free in the buffer: where more than half of it stays full, a larger one would fill up as well.
+/// Windows are of what is free in the buffer: where more than half of it stays full, a larger one would fill
+/// up as well.
 #[test]
 fn a_window_that_is_mostly_unread_data_is_the_readers() {
     let [reader, window] = [30, 12].map(|largest| {
@@ -435,8 +436,8 @@ fn a_window_that_is_mostly_unread_data_is_the_readers() {
     assert!(window.1 >= ms(120) && window.0 == Nanos::ZERO, "{window:?}");
 }
 
-/// The tap is at the receiver. A segment is lost before it; what filled the hole was acknowledged late, together with all that
-/// had waited behind it: nobody could have read that before.
+/// The tap is at the receiver. A segment is lost before it; what filled the hole was acknowledged late,
+/// together with all that had waited behind it: nobody could have read that before.
 #[test]
 fn a_late_ack_at_a_hole_is_no_slow_reader() {
     let mut w = Wire::new(Tap::Server, ms(20));

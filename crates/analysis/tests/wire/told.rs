@@ -13,7 +13,8 @@ pub(crate) fn analyze(segments: &[Segment]) -> Analysis {
     analyzer.finish()
 }
 
-/// What an analyzer says with all detail that gets these packets, and that it says the same where connections lie idle after each.
+/// What an analyzer says with all detail that gets these packets, and that it says the same where connections
+/// lie idle after each.
 pub(crate) fn alike_at_rest(give: impl Fn(&mut Analyzer)) -> Analysis {
     let of = |mut analyzer: Analyzer| {
         give(&mut analyzer);

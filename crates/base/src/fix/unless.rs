@@ -6,8 +6,9 @@ use crate::Nanos;
 const NOISE: Nanos = Nanos::millis(1);
 /// Findings below this share of the time are not worth a change.
 const SMALL: f64 = 0.01;
-/// What a write puts beyond its buffer at times, bytes: Linux asks for room before it takes a new segment of 64 KiB, not where it fills up one of which a part has just
-/// left (`tcp_sendmsg_locked`, `tcp_push_one`). So one may lie there full and one begun, and below them two that have left (`tcp_small_queue_check`).
+/// What a write puts beyond its buffer at times, bytes: Linux asks for room before it takes a new segment of
+/// 64 KiB, not where it fills up one of which a part has just left (`tcp_sendmsg_locked`, `tcp_push_one`). So
+/// one may lie there full and one begun, and below them two that have left (`tcp_small_queue_check`).
 pub const OVERSHOOT: u32 = 4 * 65_536;
 
 /// The smallest send buffer holds two packets whatever is asked for (`SOCK_MIN_SNDBUF`): fewer bytes fill none.
@@ -41,18 +42,21 @@ pub struct Shown {
     pub longest: Nanos,
     /// The finding's share of the time.
     pub share: f64,
-    /// Of waits for the path, seen beside the server: the longest within a request, and the way from there to the client and back.
+    /// Of waits for the path, seen beside the server: the longest within a request, and the way from there to
+    /// the client and back.
     pub trip: Option<(Nanos, Nanos)>,
 }
 
 impl Shown {
-    /// The largest window, where what was in flight at the limit fills no more than half of it: it grew by itself, or was larger before.
+    /// The largest window, where what was in flight at the limit fills no more than half of it: it grew by
+    /// itself, or was larger before.
     pub fn grown_window(&self) -> Option<u64> {
         let flight = self.flight.filter(|&f| f > 0)?;
         self.largest_window.filter(|&largest| largest >= flight.saturating_mul(2))
     }
 
-    /// The same without how large windows became: what a window begins with may be raised, however large it becomes by itself. Without scaling none becomes larger.
+    /// The same without how large windows became: what a window begins with may be raised, however large it
+    /// becomes by itself. Without scaling none becomes larger.
     pub fn at_first(self) -> Shown {
         Shown { largest_window: self.largest_window.filter(|_| self.unscaled), ..self }
     }
@@ -63,7 +67,8 @@ impl Shown {
 pub enum Unless {
     /// Both ends are on one host: no path is between them.
     SameHost,
-    /// The window was larger than the path needs, grew to twice its size in the same connection, or was as large as any can be without scaling.
+    /// The window was larger than the path needs, grew to twice its size in the same connection, or was as
+    /// large as any can be without scaling.
     WindowHadRoom,
     /// As much as the path needs was in flight, or later twice as much.
     BufferHadRoom,
@@ -77,8 +82,8 @@ pub enum Unless {
     OneRequest,
     /// The longest hold is shorter than what can be told from noise, and all of them are little.
     HoldIsNoise,
-    /// The tap is beside the server, and what a request waited for there was no trip to the client: what the path costs the client lies
-    /// outside of the capture.
+    /// The tap is beside the server, and what a request waited for there was no trip to the client: what the
+    /// path costs the client lies outside of the capture.
     NoTrip,
 }
 

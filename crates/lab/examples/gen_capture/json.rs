@@ -1,4 +1,5 @@
-//! The reader at the end of the pipe. It shares the cores with whoever writes, so that it should take little of their time.
+//! The reader at the end of the pipe. It shares the cores with whoever writes, so that it should take little
+//! of their time.
 
 use std::io::{self, Read};
 
@@ -47,8 +48,8 @@ impl Scan {
         rest.iter().for_each(|&c| self.take(c));
     }
 
-    /// Follows nesting and strings through eight bytes that lie below the sections as a whole. `false`: they are to be looked at one
-    /// by one.
+    /// Follows nesting and strings through eight bytes that lie below the sections as a whole. `false`: they
+    /// are to be looked at one by one.
     #[inline(always)]
     fn skips(&mut self, word: u64) -> bool {
         if self.escaped || self.depth <= 2 || places(word, b'\\') != 0 {

@@ -11,8 +11,9 @@
 //!     gen_capture run STATISTICS COMMAND...         runs a command, writes what it cost (a small parent, because
 //!                                                   Linux counts the parent's memory to the child until it executes)
 //!
-//! `-` as FILE is standard output, but for copies. Nanosecond pcap, Ethernet, IPv4; what is made up is headers only (lengths on the wire are
-//! whole), with time stamps on every segment, taken at the client. The same arguments give the same bytes.
+//! `-` as FILE is standard output, but for copies. Nanosecond pcap, Ethernet, IPv4; what is made up is
+//! headers only (lengths on the wire are whole), with time stamps on every segment, taken at the client. The
+//! same arguments give the same bytes.
 
 mod copies;
 mod cost;

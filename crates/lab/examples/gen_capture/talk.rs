@@ -283,7 +283,8 @@ pub(crate) fn elephant(packets: u64, path: &str) -> io::Result<()> {
     out.done()
 }
 
-/// `connections` side by side that say one byte and hear one, again and again: hardly ever are two packets in a row of the same.
+/// `connections` side by side that say one byte and hear one, again and again: hardly ever are two packets in
+/// a row of the same.
 pub(crate) fn echo(exchanges: u64, connections: usize, path: &str) -> io::Result<()> {
     let all = (0..connections as u64).map(|n| Flow::new(n, START + n * 3_000)).collect();
     let mut said = vec![0; connections];

@@ -5,13 +5,15 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use tcpwhy_base::{CAUSES, Cause, Class, Kind, Likeness, Nanos};
 
-/// Below this share of a capture's time a cause is not the dominant one (the rule of the words: dominant avoidable cause).
+/// Below this share of a capture's time a cause is not the dominant one (the rule of the words: dominant
+/// avoidable cause).
 const DOMINANT: f64 = 0.05;
 /// What is within so much of the largest may come first too.
 const CLOSE: f64 = 0.75;
 /// Shorter sums drown in what hosts need for a wake-up.
 const NOISE_MS: f64 = 2.0;
-/// Readings between which a label does not choose: what the link and a loss could both have held up is the loss's, or the link's.
+/// Readings between which a label does not choose: what the link and a loss could both have held up is the
+/// loss's, or the link's.
 const FAIR: [usize; 2] = [0, 1];
 /// More of unknown causes than this, and nothing is asked.
 const UNKNOWN: f64 = 0.10;
@@ -107,7 +109,8 @@ impl Sums {
         (middle, slack, count)
     }
 
-    /// What an answer is checked against. `far`: this is the tap of who received most; `asked`: everything came to its end.
+    /// What an answer is checked against. `far`: this is the tap of who received most; `asked`: everything
+    /// came to its end.
     pub(super) fn check(&self, far: bool, asked: bool, rtt: Nanos) -> Check {
         let total = self.total[0].as_ms().max(1e-6);
         let unknown = self.unknown.as_ms() / total;
@@ -157,8 +160,8 @@ impl Sums {
         }
     }
 
-    /// What may come first, with its milliseconds, in each of the two readings that are fair; none, where it is too little in one
-    /// of them: then not to name it is fair as well.
+    /// What may come first, with its milliseconds, in each of the two readings that are fair; none, where it
+    /// is too little in one of them: then not to name it is fair as well.
     fn tops(&self, causes: Vec<Cause>) -> Option<Vec<(f64, Cause)>> {
         let mut out = Vec::new();
         for reading in FAIR {

@@ -1,5 +1,5 @@
-//! Runs of real programs: nobody wrote down what they called, so that their time has no causes here. What the kernels counted and
-//! the link lost excludes causes all the same.
+//! Runs of real programs: nobody wrote down what they called, so that their time has no causes here. What the
+//! kernels counted and the link lost excludes causes all the same.
 
 use super::checks::Check;
 use super::truth::Truth;

@@ -1,5 +1,6 @@
-//! What held each segment back, told from when the application wrote, what the kernel had not sent, what the receiver
-//! had allowed, and what the link had lost. In the order in which `tcp_write_xmit` asks: congestion window, window, Nagle.
+//! What held each segment back, told from when the application wrote, what the kernel had not sent, what the
+//! receiver had allowed, and what the link had lost. In the order in which `tcp_write_xmit` asks: congestion
+//! window, window, Nagle.
 
 use super::truth::Truth;
 use super::wire::{Direction, Segment};
@@ -146,7 +147,8 @@ impl<'a> Sender<'a> {
         if call.start() <= from {
             return vec![wait(from, own.sent, self.limit(i, own, from, call))];
         }
-        // Everything written before had been sent: the application was not there, or was in a write that waited for room.
+        // Everything written before had been sent: the application was not there, or was in a write that
+        // waited for room.
         let paused = self.pauses.iter().any(|p| p.start() < call.start() && p.end() > from);
         let blocked = self.writer(before.end).is_some_and(|(w, _)| {
             !std::ptr::eq(*w, call) && w.end() - w.start() > BURST && w.end() > from && !paused
@@ -192,7 +194,8 @@ impl<'a> Sender<'a> {
         if !whole && (self.host.cork != Cork::Never || self.host.more) && own.sent - from >= TIMER {
             return Some(Cause::Cork);
         }
-        // Minshall's rule: a small segment waits for the ACK of an earlier small one. The last of several that left as one.
+        // Minshall's rule: a small segment waits for the ACK of an earlier small one. The last of several
+        // that left as one.
         let small = |s: &Segment| s.end > acked && !(s.end - s.start).is_multiple_of(self.mss);
         let earlier = self.direction.segments.get(..i).unwrap_or_default();
         if !whole && !self.host.nodelay && earlier.iter().rev().take(64).any(small) {
@@ -219,8 +222,8 @@ impl<'a> Sender<'a> {
         Some(self.congestion(i, own.sent))
     }
 
-    /// BBR spreads what it has over the round trip, at the rate that it takes for the path's: a limit that its flights reach, or
-    /// else itself. `room`: the window.
+    /// BBR spreads what it has over the round trip, at the rate that it takes for the path's: a limit that
+    /// its flights reach, or else itself. `room`: the window.
     fn paced(
         &self,
         flight: u64,
@@ -230,8 +233,8 @@ impl<'a> Sender<'a> {
         state: Option<&State>,
     ) -> Option<Cause> {
         let state = state?;
-        // Probing takes the flight to 1.25 of what fits, and what had queued is then drained at 0.75 (bbr_pacing_gain): one that
-        // a window ends lies between three quarters of it and all.
+        // Probing takes the flight to 1.25 of what fits, and what had queued is then drained at 0.75
+        // (bbr_pacing_gain): one that a window ends lies between three quarters of it and all.
         match room {
             Some(room) if flight * 4 >= room * 3 => return Some(self.window(true, false, from, own)),
             Some(room) if flight * 2 >= room => return None,

@@ -1,10 +1,12 @@
-//! What the time of a run went to, told from the truth alone: the applications' calls, the link's log, socket states and
-//! counters, and the packets' times at both ends. Neither what a scenario intends nor what an analysis finds is asked.
+//! What the time of a run went to, told from the truth alone: the applications' calls, the link's log, socket
+//! states and counters, and the packets' times at both ends. Neither what a scenario intends nor what an
+//! analysis finds is asked.
 //!
-//! A segment that left late was held by something: by the application if it had not written yet, else by what the kernel
-//! asks before it sends. [`limits`] says which, for each segment; [`paint`] lays those waits, the link's busy times and the
-//! losses over the time of setup and exchanges as one tap saw them; [`checks`] makes of the sums what an answer can be held
-//! against. Where the truth does not say, the time is not known, and where that is much, nothing is asked.
+//! A segment that left late was held by something: by the application if it had not written yet, else by what
+//! the kernel asks before it sends. [`limits`] says which, for each segment; [`paint`] lays those waits, the
+//! link's busy times and the losses over the time of setup and exchanges as one tap saw them; [`checks`]
+//! makes of the sums what an answer can be held against. Where the truth does not say, the time is not known,
+//! and where that is much, nothing is asked.
 
 mod checks;
 mod excluded;
@@ -91,7 +93,8 @@ pub struct Held {
     pub cause: Cause,
 }
 
-/// What the exchanges of a run went to beyond path and application, as its label has it; of real programs nothing is known.
+/// What the exchanges of a run went to beyond path and application, as its label has it; of real programs
+/// nothing is known.
 pub fn held(run: &Run) -> Vec<Held> {
     let truth = &Truth::of(run);
     if truth.scenario.programs.is_some() {

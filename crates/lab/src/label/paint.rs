@@ -196,8 +196,9 @@ impl Scene<'_> {
         end - first
     }
 
-    /// The client holds a connection for made that the server's full queue did not take: what it sends is dropped until
-    /// there is room. A connection that was taken acknowledges its first data when a timer of 40 ms ends, at the latest.
+    /// The client holds a connection for made that the server's full queue did not take: what it sends is
+    /// dropped until there is room. A connection that was taken acknowledges its first data when a timer of
+    /// 40 ms ends, at the latest.
     fn not_taken(&self, tap: End, canvas: &mut Canvas) {
         let overflows = self.truth.server_counters.get("TcpExtListenOverflows").is_some_and(|&n| n > 0);
         let first = self.flow.taps[tap].iter().find(|p| p.from == End::Client && p.len > 0);

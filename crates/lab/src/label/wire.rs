@@ -164,8 +164,8 @@ impl Direction {
         Direction { segments, repeats, acks, frontier: frontier(arrived()), said, came }
     }
 
-    /// When segment `i` came to the receiver, or would have come: of what was `lost` as long before the next one that was not as it
-    /// left before that.
+    /// When segment `i` came to the receiver, or would have come: of what was `lost` as long before the next
+    /// one that was not as it left before that.
     pub(super) fn there(&self, i: usize, lost: impl Fn(&Segment) -> bool) -> Option<Nanos> {
         let own = self.segments.get(i)?;
         let next = self.segments.get(i..)?.iter().find(|s| !lost(s))?;

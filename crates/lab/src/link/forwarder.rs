@@ -152,7 +152,8 @@ pub(crate) struct Forwarder {
     spare: Vec<Vec<u8>>,
     order: u64,
     late: Vec<u32>,
-    /// What a read fills: as much as a device gives at once. Kept, since to make the room of each packet anew clears it.
+    /// What a read fills: as much as a device gives at once. Kept, since to make the room of each packet anew
+    /// clears it.
     room: Vec<u8>,
     /// Bytes before each packet that belong to the device.
     header: usize,

@@ -8,7 +8,8 @@ pub(crate) fn fragmentation_needed(packet: &[u8], mtu: u64) -> Option<Vec<u8>> {
     returned(packet, 4, u16::try_from(mtu).unwrap_or(u16::MAX))
 }
 
-/// ICMP type 3 (RFC 792) about a packet that cannot reach where it was to go: code 0 no such network, 3 nobody at the port.
+/// ICMP type 3 (RFC 792) about a packet that cannot reach where it was to go: code 0 no such network, 3
+/// nobody at the port.
 pub(crate) fn unreachable(packet: &[u8], code: u8) -> Option<Vec<u8>> {
     returned(packet, code, 0)
 }

@@ -78,7 +78,8 @@ pub(super) fn end_all(at_once: bool, spared: &[i32]) {
     let start = Instant::now();
     let mut signal = if at_once { libc::SIGKILL } else { libc::SIGTERM };
     let mut told: Vec<(i32, i32)> = Vec::new();
-    // Each look may find new ones, until there are none. What cannot be killed (a process in the kernel's hands) is left.
+    // Each look may find new ones, until there are none. What cannot be killed (a process in the kernel's
+    // hands) is left.
     while start.elapsed() < 5 * GRACE {
         let living = to_end();
         if living.is_empty() {

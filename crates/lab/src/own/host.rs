@@ -60,8 +60,9 @@ pub(crate) fn uplink(own: Option<Ipv4Addr>, mtu: u32) -> Result<Ring, LabError> 
     Ok(ring)
 }
 
-/// From now on packets to loopback take that route, and must be sent back from there. `::1` cannot: the kernel takes no packet from
-/// or to it that comes by another device (`ip6_rcv_core`), so it is switched off and `localhost` means 127.0.0.1.
+/// From now on packets to loopback take that route, and must be sent back from there. `::1` cannot: the
+/// kernel takes no packet from or to it that comes by another device (`ip6_rcv_core`), so it is switched off
+/// and `localhost` means 127.0.0.1.
 pub(crate) fn reroute_loopback() -> Result<(), LabError> {
     // From and to itself, by a device that is not loopback (`ip_route_input_slow`, `fib_validate_source`).
     let own = |name: &str| format!("ipv4/conf/{OUT}/{name}");

@@ -1,4 +1,5 @@
-//! The process between the command and everybody else: it makes the network, watches the command, and ends what is left.
+//! The process between the command and everybody else: it makes the network, watches the command, and ends
+//! what is left.
 
 use super::host;
 use super::report::{Ended, NotRun, Report, Said};

@@ -1,9 +1,10 @@
-//! A program in a network of its own, without root: a user namespace and a network namespace, in which nothing is but
-//! loopback, at a distance if asked for. The program keeps everything else: its files, its environment, its directory, its
-//! terminal, its user. What it sends is captured while it runs.
+//! A program in a network of its own, without root: a user namespace and a network namespace, in which
+//! nothing is but loopback, at a distance if asked for. The program keeps everything else: its files, its
+//! environment, its directory, its terminal, its user. What it sends is captured while it runs.
 //!
-//! There are two processes. The one inside makes the network and is the parent of the program and of whatever that leaves
-//! behind; when it ends, or the one outside does, however it ends, all of them end, and the network with them.
+//! There are two processes. The one inside makes the network and is the parent of the program and of whatever
+//! that leaves behind; when it ends, or the one outside does, however it ends, all of them end, and the
+//! network with them.
 
 mod descendants;
 mod host;
@@ -62,8 +63,8 @@ pub struct Running {
 impl Plan {
     /// Makes the network and starts the program in it. This process must have no other threads yet.
     ///
-    /// From now on signals that ask for an end go to the program. When it has ended, the first sets `stop` and the second calls
-    /// `end` with its number.
+    /// From now on signals that ask for an end go to the program. When it has ended, the first sets `stop`
+    /// and the second calls `end` with its number.
     pub fn start(&self, stop: &Arc<AtomicBool>, end: fn(i32)) -> Result<Running, NotRun> {
         let failed = |what: &'static str| move |e: io::Error| NotRun::Machine(format!("{what}: {e}"));
         let spared = descendants::children();

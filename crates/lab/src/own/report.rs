@@ -18,8 +18,8 @@ pub struct Report {
     pub forced: bool,
     /// How late the link delivered.
     pub lateness: Lateness,
-    /// The link was late by more than 3 % of the round trip time (and 0.2 ms) for more than one packet of a hundred, or did
-    /// not run for more than 2 % of the time: times are not exact.
+    /// The link was late by more than 3 % of the round trip time (and 0.2 ms) for more than one packet of a
+    /// hundred, or did not run for more than 2 % of the time: times are not exact.
     pub disturbed: bool,
     /// The link ran at real-time priority.
     pub real_time: bool,

@@ -1,5 +1,5 @@
-//! The far end of the ways out: it gives packets back after the time that the link takes, and answers for a world that is
-//! not there.
+//! The far end of the ways out: it gives packets back after the time that the link takes, and answers for a
+//! world that is not there.
 
 use super::host::LINK_HEADER;
 use super::report::{Lost, Outside};

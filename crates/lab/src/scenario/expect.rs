@@ -38,8 +38,9 @@ pub struct Expect {
     /// A run without what `deviation` blames, to check it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<Control>,
-    /// Another run, made just before, whose figure the formulas of the expectation may call `against`. For what depends
-    /// on the machine: a share of another run on it can be wrong both ways, where a figure would have to allow anything.
+    /// Another run, made just before, whose figure the formulas of the expectation may call `against`. For
+    /// what depends on the machine: a share of another run on it can be wrong both ways, where a figure would
+    /// have to allow anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<Against>,
     /// How often the experiment is made; the median counts.

@@ -24,13 +24,14 @@ impl Scenario {
         toml::from_str::<Written>(text).map_err(|e| wrong(&e, text))?.try_into()
     }
 
-    /// From a table that was put together. By way of its text: to read tables as well would be the same code once more, as much as all the rest of this crate.
+    /// From a table that was put together. By way of its text: to read tables as well would be the same code
+    /// once more, as much as all the rest of this crate.
     pub(crate) fn from_table(table: &toml::Table) -> Result<Scenario, LabError> {
         toml::from_str::<Written>(&table.to_string()).map_err(|e| wrong(&e, ""))?.try_into()
     }
 
-    /// From TOML, with `more` keys in the place of what stands there: the published size, or a value of a sweep. `set` as in
-    /// [`Scenario::parse`].
+    /// From TOML, with `more` keys in the place of what stands there: the published size, or a value of a
+    /// sweep. `set` as in [`Scenario::parse`].
     pub fn parse_with(
         text: &str,
         more: impl IntoIterator<Item = (String, toml::Value)>,

@@ -30,8 +30,8 @@ pub(crate) fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// A second process like this one; `None` in it, its number in the first. Refused where there are threads: they would be
-/// missing in the second, with what they hold.
+/// A second process like this one; `None` in it, its number in the first. Refused where there are threads:
+/// they would be missing in the second, with what they hold.
 pub(crate) fn fork() -> io::Result<Option<c_int>> {
     if fs::read_dir("/proc/self/task")?.count() != 1 {
         return Err(io::Error::other("this process has threads"));

@@ -67,15 +67,16 @@ impl Device {
 }
 
 impl Ring {
-    /// Of the device with this index, in this thread's network namespace; `slot` (a power of two) bytes for each packet.
+    /// Of the device with this index, in this thread's network namespace; `slot` (a power of two) bytes for
+    /// each packet.
     pub(crate) fn new(device: u32, slot: usize) -> io::Result<Ring> {
         let ring = Ring::open(libc::SOCK_RAW, slot)?;
         set(ring.fd.as_fd(), libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &(1 as c_int))?;
         ring.bind(device)
     }
 
-    /// Of all devices, both ways, from the network header on, in this thread's network namespace; `slot` (a power of two) bytes for
-    /// each packet.
+    /// Of all devices, both ways, from the network header on, in this thread's network namespace; `slot` (a
+    /// power of two) bytes for each packet.
     pub fn of_all_devices(slot: usize) -> io::Result<Ring> {
         Ring::open(libc::SOCK_DGRAM, slot)?.bind(0)
     }
@@ -124,8 +125,9 @@ impl Ring {
 
     /// The next packet, if there is one. It goes back to the kernel when the next is asked for.
     pub fn next<T>(&mut self, take: impl FnOnce(Captured<'_>) -> T) -> Option<T> {
-        // SAFETY: `at` is below the number of slots, all of which lie within the mapping and begin with a header, aligned
-        // as the kernel laid it out. Status is the only word that both sides write, and it is read and written as one.
+        // SAFETY: `at` is below the number of slots, all of which lie within the mapping and begin with a
+        // header, aligned as the kernel laid it out. Status is the only word that both sides write, and it is
+        // read and written as one.
         let status = unsafe {
             let header = self.start.as_ptr().add(self.at * self.slot).cast::<libc::tpacket2_hdr>();
             &*(&raw const (*header).tp_status).cast::<AtomicU32>()
@@ -133,8 +135,9 @@ impl Ring {
         if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return None;
         }
-        // SAFETY: the slot is ours until its status is given back, which is done last; offset and length are checked
-        // against the slot, whatever the shared memory says. A slot has room for a header and an address (`TPACKET2_HDRLEN`).
+        // SAFETY: the slot is ours until its status is given back, which is done last; offset and length are
+        // checked against the slot, whatever the shared memory says. A slot has room for a header and an
+        // address (`TPACKET2_HDRLEN`).
         let taken = unsafe {
             let slot = self.start.as_ptr().add(self.at * self.slot);
             let header = slot.cast::<libc::tpacket2_hdr>().read();

@@ -1,5 +1,5 @@
-//! Every core reads all of the captures and analyses its part of the connections: nothing but bytes goes from one to another, and none
-//! waits for what another one makes of them.
+//! Every core reads all of the captures and analyses its part of the connections: nothing but bytes goes from
+//! one to another, and none waits for what another one makes of them.
 
 use super::ahead::Helper;
 use super::read::{Opened, read_part};

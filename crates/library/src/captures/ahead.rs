@@ -1,8 +1,9 @@
-//! What a thread that is far ahead of another one dissects for it, instead of waiting: where one connection is nearly all of a capture,
-//! one core would read, dissect and analyse, and the others pass over it.
+//! What a thread that is far ahead of another one dissects for it, instead of waiting: where one connection
+//! is nearly all of a capture, one core would read, dissect and analyse, and the others pass over it.
 //!
-//! All readers of a capture [give](tcpwhy_capture::Reader::give_here) the same stretches of frames. Of one in which there is nothing but TCP, no state is left behind
-//! but counts and times, so that it may be passed over by whoever has its segments already.
+//! All readers of a capture [give](tcpwhy_capture::Reader::give_here) the same stretches of frames. Of one in
+//! which there is nothing but TCP, no state is left behind but counts and times, so that it may be passed
+//! over by whoever has its segments already.
 
 use crate::clock::Clock;
 use std::collections::VecDeque;
@@ -14,8 +15,8 @@ use tcpwhy_base::{Nanos, Part, Segment};
 pub(super) const STRETCH: u64 = 512;
 /// Who is so many bytes ahead, a piece of those that all read, has time for others.
 const LEAD: u64 = 1 << 18;
-/// So many stretches at most lie ready for one thread, of small packets as many as it may be behind: with fewer, those behind them would be passed over by
-/// whoever has time. They take 8 MB.
+/// So many stretches at most lie ready for one thread, of small packets as many as it may be behind: with
+/// fewer, those behind them would be passed over by whoever has time. They take 8 MB.
 const READY: usize = 96;
 
 /// A stretch of frames, dissected.
@@ -108,7 +109,8 @@ impl Helper {
         }
     }
 
-    /// Which thread is so far behind that it is worth to dissect for it what this one reads next, from that frame on; and room for that.
+    /// Which thread is so far behind that it is worth to dissect for it what this one reads next, from that
+    /// frame on; and room for that.
     pub(super) fn for_whom(&self, offset: u64, frames: u64) -> Option<(usize, Box<[Segment]>)> {
         let others = self.common.threads.iter().enumerate().filter(|(of, _)| *of != self.me);
         let (of, last) = others.min_by_key(|(_, thread)| thread.at.load(Relaxed))?;

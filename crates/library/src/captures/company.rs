@@ -154,8 +154,8 @@ mod tests {
         fn hand_over(&mut self) {}
     }
 
-    /// So many frames of one connection, with one of another each 20; every third stretch of them has a UDP packet, one a fragment,
-    /// and the clock is set back once.
+    /// So many frames of one connection, with one of another each 20; every third stretch of them has a UDP
+    /// packet, one a fragment, and the clock is set back once.
     fn capture(frames: u32) -> Bytes {
         let mut writer = Writer::pcap(Vec::new(), 1).expect("memory has room");
         for n in 0..frames {
@@ -201,7 +201,8 @@ mod tests {
         (kept, read)
     }
 
-    /// Whoever is behind gets what it would have made itself, and what is counted is the same; of stretches with anything but TCP it gets nothing.
+    /// Whoever is behind gets what it would have made itself, and what is counted is the same; of stretches
+    /// with anything but TCP it gets nothing.
     #[test]
     fn what_others_dissect_is_the_same() {
         let input = [capture(40_000)];

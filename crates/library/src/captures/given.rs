@@ -1,4 +1,5 @@
-//! A capture that is opened already, read and analysed in the thread of the caller, as [`Explain`](crate::Explain) does it.
+//! A capture that is opened already, read and analysed in the thread of the caller, as
+//! [`Explain`](crate::Explain) does it.
 
 use super::read::read_given;
 use super::reading::Sink;

@@ -1,8 +1,9 @@
 //! Several captures as one, on all cores: the way that `tcpwhy explain` goes.
 //!
-//! [`explain`](Captures::explain) gives the answer over all of it: each core reads all and analyses a part of the connections.
-//! [`stream`](Captures::stream) gives connections as they end, while reading goes on: one thread reads, another one analyses. Two captures may be [two taps](taps) on the same
-//! connections. With one core both take turns in one thread, and so does [`Explain`](crate::Explain) always.
+//! [`explain`](Captures::explain) gives the answer over all of it: each core reads all and analyses a part of
+//! the connections. [`stream`](Captures::stream) gives connections as they end, while reading goes on: one
+//! thread reads, another one analyses. Two captures may be [two taps](taps) on the same connections. With one
+//! core both take turns in one thread, and so does [`Explain`](crate::Explain) always.
 //!
 //! ```
 //! use std::path::PathBuf;
@@ -40,8 +41,8 @@ use tcpwhy_capture::Counts;
 pub use crate::clock::OddClock;
 pub use tcpwhy_analysis::{Analysis, Bases, ROWS, Window};
 
-/// To pass over a packet of another part takes some 70 instructions, to analyse one 800 to 4,000: with eight parts passing over is up to
-/// half of the work of each, and more parts would win little.
+/// To pass over a packet of another part takes some 70 instructions, to analyse one 800 to 4,000: with eight
+/// parts passing over is up to half of the work of each, and more parts would win little.
 const MAX_PARTS: usize = 8;
 
 /// Something that can be read as a capture.
@@ -90,8 +91,8 @@ impl Capture for PathBuf {
     }
 }
 
-/// Is told now and then how many packets were read; and of the capture that is being read, where its size is known, how many bytes of
-/// how many.
+/// Is told now and then how many packets were read; and of the capture that is being read, where its size is
+/// known, how many bytes of how many.
 pub type Progress<'a> = dyn FnMut(u64, Option<(u64, u64)>) + 'a;
 
 /// Captures that are explained as one, in the order in which they are read.
@@ -248,16 +249,17 @@ impl<'a, C: Capture> Captures<'a, C> {
         self
     }
 
-    /// Whether the answer may be narrowed later ([`Analysis::retain`]): if not, which is never so by itself, a tenth less memory and time
-    /// is needed where connections are many.
+    /// Whether the answer may be narrowed later ([`Analysis::retain`]): if not, which is never so by itself,
+    /// a tenth less memory and time is needed where connections are many.
     #[must_use]
     pub fn narrowed(mut self, may_be: bool) -> Captures<'a, C> {
         self.narrows = may_be;
         self
     }
 
-    /// The answer lists the first so many connections of a page, the first [`ROWS`] of tables, and those that something is said of; the others are only
-    /// summed ([`Totals::not_kept`]), and it may not be [narrowed](Captures::narrowed). `None`: it lists all.
+    /// The answer lists the first so many connections of a page, the first [`ROWS`] of tables, and those that
+    /// something is said of; the others are only summed ([`Totals::not_kept`]), and it may not be
+    /// [narrowed](Captures::narrowed). `None`: it lists all.
     #[must_use]
     pub fn listing(mut self, most: Option<usize>) -> Captures<'a, C> {
         self.listed = most;
@@ -310,7 +312,8 @@ impl<'a, C: Capture> Captures<'a, C> {
         taps::explain(self, taps, progress)
     }
 
-    /// Gives connections to `take` as they end; `linger`: so long after they were closed, in the time of packets, as late ones may come.
+    /// Gives connections to `take` as they end; `linger`: so long after they were closed, in the time of
+    /// packets, as late ones may come.
     pub fn stream<T: Take>(
         &self,
         linger: Nanos,

@@ -23,8 +23,8 @@ pub struct Taps {
     frames: u64,
 }
 
-/// Looks whether two inputs are two taps on the same connections; the one beside more of the clients becomes the first. `Err`: why they
-/// are not, though both have seen the same connections.
+/// Looks whether two inputs are two taps on the same connections; the one beside more of the clients becomes
+/// the first. `Err`: why they are not, though both have seen the same connections.
 pub fn among<C: Capture>(
     inputs: &mut [C],
     filter: Option<&Filter>,

@@ -1,5 +1,5 @@
-//! Reading, dissecting and analysis in turns in one thread; or the analysis, where it waits for what takes its connections, in another
-//! one: batches of segments go across and their buffers come back.
+//! Reading, dissecting and analysis in turns in one thread; or the analysis, where it waits for what takes
+//! its connections, in another one: batches of segments go across and their buffers come back.
 
 use super::read::read_all;
 use super::reading::Sink;
@@ -10,12 +10,13 @@ use std::thread;
 use tcpwhy_analysis::Analyzer;
 use tcpwhy_base::Segment;
 
-/// Segments in a batch, and what was said beside them at the most: enough that handing over costs nothing, few enough to stay in the cache.
+/// Segments in a batch, and what was said beside them at the most: enough that handing over costs nothing,
+/// few enough to stay in the cache.
 pub(super) const BATCH: usize = 1024;
 /// Batches on their way at once.
 const IN_FLIGHT: usize = 8;
-/// Segments that one thread reads before it analyses them: several groups whose connections are fetched while others are
-/// worked on, and still in the second cache.
+/// Segments that one thread reads before it analyses them: several groups whose connections are fetched while
+/// others are worked on, and still in the second cache.
 const TURN: usize = 256;
 
 /// Reads everything into one eater, in this thread, and gives it back when there is no more.
@@ -68,8 +69,8 @@ fn observe_all(analyzer: &mut Analyzer, segments: &[Segment], heard: &[Heard]) {
 pub(super) trait Eater: Send {
     /// It wants segments as soon as there are any.
     const EAGER: bool;
-    /// Takes them, and what others said, each with how many of these segments came before; `starving` if there is no more for
-    /// now.
+    /// Takes them, and what others said, each with how many of these segments came before; `starving` if
+    /// there is no more for now.
     fn eat(&mut self, segments: &[Segment], heard: &[Heard], starving: bool);
     /// There will be no more.
     fn end(&mut self);

@@ -73,8 +73,8 @@ impl Audit {
         })
     }
 
-    /// A buffer that was set is not sized by the kernel any more (`sk_userlocks`). Only those are told that are smaller than what it
-    /// could grow to.
+    /// A buffer that was set is not sized by the kernel any more (`sk_userlocks`). Only those are told that
+    /// are smaller than what it could grow to.
     pub(super) fn set(&self, connections: &[Connection]) -> Vec<Fault> {
         let mut out = Vec::new();
         for (lock, way) in LOCKS.into_iter().zip([Way::of(true), Way::of(false)]) {
@@ -134,8 +134,8 @@ impl Audit {
     }
 }
 
-/// What fits through such a buffer. Of a send buffer it is no limit: room is asked for only before a new segment, and one that was begun is
-/// filled up to 64 KB (`tcp_sendmsg_locked`).
+/// What fits through such a buffer. Of a send buffer it is no limit: room is asked for only before a new
+/// segment, and one that was begun is filled up to 64 KB (`tcp_sendmsg_locked`).
 fn fits(send: bool, buffer: u64, round_trip: Nanos) -> String {
     let rate = buffer as f64 / round_trip.0 as f64 * 1e3;
     let (most, more) = if send {

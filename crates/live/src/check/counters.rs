@@ -7,8 +7,8 @@ use hashbrown::HashMap;
 pub struct Counters(HashMap<String, u64>);
 
 impl Counters {
-    /// Takes the lines of `/proc/net/netstat` or `/proc/net/snmp`: pairs, names first and then values, each behind the name of
-    /// its group. Only those of TCP, and the kinds of ICMP messages.
+    /// Takes the lines of `/proc/net/netstat` or `/proc/net/snmp`: pairs, names first and then values, each
+    /// behind the name of its group. Only those of TCP, and the kinds of ICMP messages.
     pub fn add(&mut self, text: &str) {
         let mut lines = text.lines();
         while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
@@ -52,7 +52,8 @@ pub struct Settings {
     pub tcp_wmem_max: Option<u64>,
     /// The third value of `net.ipv4.tcp_rmem`.
     pub tcp_rmem_max: Option<u64>,
-    /// `net.ipv4.tcp_mem`, in pages: below the first no pressure, above the second pressure, above the third nothing is given.
+    /// `net.ipv4.tcp_mem`, in pages: below the first no pressure, above the second pressure, above the third
+    /// nothing is given.
     pub tcp_mem: Option<[u64; 3]>,
     /// `net.ipv4.ip_local_port_range`.
     pub ports: Option<[u64; 2]>,

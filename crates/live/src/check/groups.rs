@@ -150,8 +150,8 @@ impl Audit {
     }
 }
 
-/// `mem_cgroup_charge_skmem`: a socket whose group has no memory left gets none, and its connection is under pressure, however much
-/// the host has.
+/// `mem_cgroup_charge_skmem`: a socket whose group has no memory left gets none, and its connection is under
+/// pressure, however much the host has.
 pub(super) fn limits(groups: &HashMap<(bool, String), Limited>) -> impl Iterator<Item = Fault> {
     groups.values().filter_map(|l| {
         let (g, when) = (&l.last, l.when?);

@@ -1,5 +1,5 @@
-//! What is wrong with a host, by what happened on it while it was looked at. No folklore: without evidence from this host
-//! and this time there is no line.
+//! What is wrong with a host, by what happened on it while it was looked at. No folklore: without evidence
+//! from this host and this time there is no line.
 
 mod buffers;
 mod counters;

@@ -77,8 +77,8 @@ impl Audit {
         seen.last = mtu;
     }
 
-    /// Something on the path takes smaller packets than the device: the kernel finds out by losing some, for each destination
-    /// and again after ten minutes (`net.ipv4.route.mtu_expires`).
+    /// Something on the path takes smaller packets than the device: the kernel finds out by losing some, for
+    /// each destination and again after ten minutes (`net.ipv4.route.mtu_expires`).
     pub(super) fn paths(&self) -> Vec<Fault> {
         let told = self.moved("InType3");
         let mut by_peer: HashMap<IpAddr, (u64, PathMtu, &Device, Nanos)> = HashMap::new();

@@ -45,7 +45,8 @@ impl Audit {
         }
     }
 
-    /// `tcp_twsk_unique`: connect() takes the port of a connection in TIME_WAIT that used time stamps, once it is old enough.
+    /// `tcp_twsk_unique`: connect() takes the port of a connection in TIME_WAIT that used time stamps, once
+    /// it is old enough.
     fn is_reusable(&self, s: &Sample) -> bool {
         let allowed = match self.settings.tw_reuse {
             Some(0) | None => false,
@@ -58,8 +59,8 @@ impl Audit {
         s.state == State::TimeWait && allowed && stamped && old
     }
 
-    /// `__inet_hash_connect` tries the ports of one parity first: when more than half of the range is in use to one destination,
-    /// each connect() searches through half of it before it finds one.
+    /// `__inet_hash_connect` tries the ports of one parity first: when more than half of the range is in use
+    /// to one destination, each connect() searches through half of it before it finds one.
     pub(super) fn local_ports(&self) -> Vec<Fault> {
         let Some(range) = self.settings.port_count().filter(|&n| n > 0) else { return Vec::new() };
         let used = self.destinations.iter().filter(|(_, ports)| ports.used * 2 > range);

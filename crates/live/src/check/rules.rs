@@ -343,8 +343,9 @@ impl Audit {
         })
     }
 
-    /// A window's worth comes in each round trip: the window is the limit. The kernel's own sizing keeps it at twice of what came
-    /// in the last one (`tcp_rcv_space_adjust`), so three quarters are seen only where it may not grow.
+    /// A window's worth comes in each round trip: the window is the limit. The kernel's own sizing keeps it
+    /// at twice of what came in the last one (`tcp_rcv_space_adjust`), so three quarters are seen only where
+    /// it may not grow.
     fn receive_buffer(&self, seen: &Incoming, s: &Sample, connections: &[Connection]) -> Option<Fault> {
         let (bytes, long) = (seen.bytes, seen.time);
         if seen.unread * 4 > seen.looks || long < LEAST || seen.window == 0 || seen.round_trip <= Nanos::ZERO

@@ -154,8 +154,9 @@ impl Socket {
         last
     }
 
-    /// Whether the application, and not the network, was slow until this call: then what is in flight and what follows
-    /// until it has been delivered says nothing about bandwidth (`tcp_rate_check_app_limited`, at the start of `sendmsg`).
+    /// Whether the application, and not the network, was slow until this call: then what is in flight and
+    /// what follows until it has been delivered says nothing about bandwidth (`tcp_rate_check_app_limited`,
+    /// at the start of `sendmsg`).
     pub(super) fn check_app_limited(&mut self) {
         let nothing_waits = self.write_seq.saturating_sub(self.nxt) < self.mss && self.lost <= self.retrans;
         if nothing_waits && self.in_flight() < self.cong.cwnd {
@@ -210,7 +211,8 @@ impl Socket {
         }
     }
 
-    /// Proportional rate reduction (RFC 6937): of what is delivered as much leaves as the new window is of the old one, a half (Reno) or 7/10 (cubic).
+    /// Proportional rate reduction (RFC 6937): of what is delivered as much leaves as the new window is of
+    /// the old one, a half (Reno) or 7/10 (cubic).
     pub(super) fn reduce(&mut self, acked: &Acked, newly_lost: u64) {
         let in_flight = self.in_flight();
         self.prr_delivered += acked.delivered;

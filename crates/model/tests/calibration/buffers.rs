@@ -58,8 +58,9 @@ fn nagle_or_one_write_make_a_small_buffer_harmless() {
     near(total(&go(&download(Some(16384), None, false))), measured(one), 15.0, one);
 }
 
-/// 13 MB with SO_SNDBUF 16K at a loopback MTU: the buffer is smaller than a segment. With Nagle on, this path falls into
-/// one of two patterns by microseconds (7.5 to 9.4 s, or 1.2 s), so that only the settings with one pattern are targets.
+/// 13 MB with SO_SNDBUF 16K at a loopback MTU: the buffer is smaller than a segment. With Nagle on, this path
+/// falls into one of two patterns by microseconds (7.5 to 9.4 s, or 1.2 s), so that only the settings with
+/// one pattern are targets.
 #[test]
 fn a_send_buffer_below_the_segment() {
     let base = |rtt: f64, mtu, chunk, nodelay| {

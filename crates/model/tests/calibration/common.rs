@@ -73,8 +73,8 @@ pub(crate) fn usual(s: &Scenario) -> f64 {
     chances(s, 60).patterns()[0].median.as_ms()
 }
 
-/// A figure of `scripts/model_measured.json`, which `scripts/model_check.py` reads too and makes anew: the median of the
-/// runs on the real kernel, in milliseconds.
+/// A figure of `scripts/model_measured.json`, which `scripts/model_check.py` reads too and makes anew: the
+/// median of the runs on the real kernel, in milliseconds.
 #[track_caller]
 pub(crate) fn measured(id: &str) -> f64 {
     static FILE: LazyLock<Value> = LazyLock::new(|| {

@@ -9,9 +9,9 @@ fn blocks() -> Scenario {
     serial(path(0.2, 100.0, 300_000, 1500), turn(&[99_900], 0.0, &[1]), 60)
 }
 
-/// The peer's window grows until a block and its tail fit (`tcp_rcv_space_adjust`, with a round trip in whole ticks of the time
-/// stamps): no tail is cut at the window's edge, and none waits for a delayed ACK. In one of the kernel's five runs the window stood
-/// where some tails were cut, for a while: 691 ms.
+/// The peer's window grows until a block and its tail fit (`tcp_rcv_space_adjust`, with a round trip in whole
+/// ticks of the time stamps): no tail is cut at the window's edge, and none waits for a delayed ACK. In one
+/// of the kernel's five runs the window stood where some tails were cut, for a while: 691 ms.
 #[test]
 fn blocks_that_just_fit_the_window_wait_for_no_delayed_ack() {
     near(total(&go(&blocks())), measured("60 blocks of 99,900 bytes"), 5.0, "all of them");
@@ -21,8 +21,9 @@ fn blocks_that_just_fit_the_window_wait_for_no_delayed_ack() {
     assert!((48..60).contains(&patterns[0].runs), "mostly, and not always: {patterns:?}");
 }
 
-/// A send buffer below a segment: after each a small piece leaves, which the reader acknowledges before the next comes, if it is
-/// quicker than four copies of 16 KiB; what follows then waits for the delayed ACK, and the writer with it.
+/// A send buffer below a segment: after each a small piece leaves, which the reader acknowledges before the
+/// next comes, if it is quicker than four copies of 16 KiB; what follows then waits for the delayed ACK, and
+/// the writer with it.
 #[test]
 fn a_buffer_below_a_segment_waits_for_a_delayed_ack_in_most_rounds() {
     for (rtt, id) in
@@ -30,14 +31,14 @@ fn a_buffer_below_a_segment_waits_for_a_delayed_ack_in_most_rounds() {
     {
         let s = serial(path(rtt, 0.0, 0, 65_500), turn(&[13_000_000], 0.0, &[]), 1);
         let s = with(s, 0, |h| (h.sndbuf, h.write_chunk) = (Some(16_384), Some(16_384)));
-        // In how many rounds the reader is quicker differs by machine and moment: the kernel's own runs take 4.5 to 8.7 s. Without
-        // these waits it would be 0.4 and 1.2 s.
+        // In how many rounds the reader is quicker differs by machine and moment: the kernel's own runs take
+        // 4.5 to 8.7 s. Without these waits it would be 0.4 and 1.2 s.
         near(usual(&s), measured(id), 35.0, id);
     }
 }
 
-/// 300 KB at 1 Gbit/s, 2 bytes 2 ms later: whether the tail of the 300 KB is the only segment that its receiver has not acknowledged
-/// decides whether it waits for the timer, and the 2 bytes for Nagle.
+/// 300 KB at 1 Gbit/s, 2 bytes 2 ms later: whether the tail of the 300 KB is the only segment that its
+/// receiver has not acknowledged decides whether it waits for the timer, and the 2 bytes for Nagle.
 #[test]
 fn a_trailer_waits_in_some_of_the_requests() {
     let request = vec![Step::Write(300_000), Step::Pause(ms(2.0)), Step::Write(2)];

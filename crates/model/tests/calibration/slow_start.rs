@@ -41,8 +41,8 @@ fn the_published_puzzle() {
     );
 }
 
-/// What the application limited says nothing about bandwidth: a kept connection with small answers is not paced to a crawl, and
-/// of larger ones all but the first flight counts.
+/// What the application limited says nothing about bandwidth: a kept connection with small answers is not
+/// paced to a crawl, and of larger ones all but the first flight counts.
 #[test]
 fn bbr_on_a_kept_connection() {
     let answers = |bytes: u64, requests: u32| {

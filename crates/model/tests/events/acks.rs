@@ -74,9 +74,9 @@ fn two_small_packets_are_acknowledged_by_the_read() {
     );
 }
 
-/// Sixteen quick ACKs (TCP_MAX_QUICKACKS) of bytes that nobody reads, then the timer. It would double each time that it runs
-/// out, but never waits longer than a round trip, or 40 ms (`tcp_send_delayed_ack`). The writes are 60 ms apart: more than
-/// that, less than a timeout, which would bring quick ACKs back.
+/// Sixteen quick ACKs (TCP_MAX_QUICKACKS) of bytes that nobody reads, then the timer. It would double each
+/// time that it runs out, but never waits longer than a round trip, or 40 ms (`tcp_send_delayed_ack`). The
+/// writes are 60 ms apart: more than that, less than a timeout, which would bring quick ACKs back.
 #[test]
 fn quick_acks_run_out() {
     let up = (0..20).flat_map(|_| [Write(10), Pause(ms(60))]).collect();
@@ -118,7 +118,8 @@ fn ping_pong_mode_needs_as_many_replies_as_the_kernel_says() {
     assert_eq!(delayed(3), ["20", "20", "20", "61", "20", "20"]);
 }
 
-/// Windows acknowledges every second full segment, or after 40 ms; its ticks are 1 ms. Without PSH rule and time stamps.
+/// Windows acknowledges every second full segment, or after 40 ms; its ticks are 1 ms. Without PSH rule and
+/// time stamps.
 #[test]
 fn windows_waits_for_two_segments_or_40_ms() {
     let s = both(request(path(40), &[100, 100], &[4000, 100]), |h| {

@@ -75,7 +75,8 @@ fn changes_are_offered_where_they_change_something() {
     );
 }
 
-/// Ten segments of 1448 bytes are the initial window: one byte more is an occasion to raise it. 100 segments are the most.
+/// Ten segments of 1448 bytes are the initial window: one byte more is an occasion to raise it. 100 segments
+/// are the most.
 #[test]
 fn the_initial_window_is_raised_to_what_is_sent() {
     let of = |n: u64| {
@@ -319,7 +320,8 @@ fn varied_runs_differ_in_their_chances_alone() {
     }
 }
 
-/// A gap of a millisecond, or of a twentieth, does not part two patterns; the more frequent comes first, then the shorter.
+/// A gap of a millisecond, or of a twentieth, does not part two patterns; the more frequent comes first, then
+/// the shorter.
 #[test]
 fn patterns_are_parted_by_gaps() {
     let patterns = |us: &[i64]| {

@@ -14,8 +14,8 @@ fn lost(down: u64, what: &[u64]) -> Scenario {
     lose(paced(request(path(40), &[100], &[down])), 1, &what)
 }
 
-/// RACK waits a quarter of the round trip, or until three segments were SACKed: the third SACK leaves at 85.07, the repeat one
-/// way later. The ACKs of a flight are a millisecond apart, as its segments are.
+/// RACK waits a quarter of the round trip, or until three segments were SACKed: the third SACK leaves at
+/// 85.07, the repeat one way later. The ACKs of a flight are a millisecond apart, as its segments are.
 #[test]
 fn the_third_sack_repeats_a_lost_segment() {
     packets(
@@ -166,9 +166,9 @@ fn a_lost_repeat_is_repeated() {
     );
 }
 
-/// Two losses; the first repeat is lost again and again, the second's is SACKed: no sample of the round trip (Karn), as the
-/// echo is that of a segment long before. So the second timeout comes after twice 244 ms, past the next edge of 32 ms: 368 +
-/// 488 = 856, and 864.
+/// Two losses; the first repeat is lost again and again, the second's is SACKed: no sample of the round trip
+/// (Karn), as the echo is that of a segment long before. So the second timeout comes after twice 244 ms, past
+/// the next edge of 32 ms: 368 + 488 = 856, and 864.
 #[test]
 fn the_sack_of_a_repeat_is_no_sample() {
     let s = lose(
@@ -226,8 +226,8 @@ fn three_duplicate_acks_repeat_the_head() {
     );
 }
 
-/// The last segment is lost: a probe after two round trips and 200 ms (one segment is out), then the window is reduced as
-/// the probe repaired something: the next answer leaves with 7 of 10 segments.
+/// The last segment is lost: a probe after two round trips and 200 ms (one segment is out), then the window
+/// is reduced as the probe repaired something: the next answer leaves with 7 of 10 segments.
 #[test]
 fn a_tail_loss_probe_repairs_the_tail_and_costs_window() {
     let tail = |n: u64| {
@@ -277,8 +277,8 @@ fn after_a_lost_probe_the_timeouts_double() {
     );
 }
 
-/// All segments of a flight are lost: the probe (100 + 2 x 40 + 2, past the tick of 4 ms and the next: several are out) is
-/// SACKed and shows it; then the window opens by one for each delivered.
+/// All segments of a flight are lost: the probe (100 + 2 x 40 + 2, past the tick of 4 ms and the next:
+/// several are out) is SACKed and shows it; then the window opens by one for each delivered.
 #[test]
 fn a_lost_flight_is_found_by_the_probe() {
     let s = link(request(path(40), &[100], &[30_000]), 1, |l| l.cuts = vec![(ms(90), ms(70))]);
@@ -367,8 +367,8 @@ fn a_connection_dies_after_fifteen_timeouts() {
     assert!(out.connections[0].dead && !out.complete() && !out.cut_off);
 }
 
-/// `tcp_mtu_probing` = 1: when repeats have gone on for as long as three doublings of the shortest timeout take (3 s), the
-/// segments shrink to 1024 bytes.
+/// `tcp_mtu_probing` = 1: when repeats have gone on for as long as three doublings of the shortest timeout
+/// take (3 s), the segments shrink to 1024 bytes.
 #[test]
 fn a_black_hole_is_left_by_smaller_segments() {
     let s = link(request(path(40), &[100], &[3000]), 1, |l| l.black_hole_over = Some(1400));

@@ -116,8 +116,9 @@ fn a_lost_third_packet_holds_a_server_that_speaks_first() {
     some(&spoken, |p| p.packet.len > 0, "40 > 1..101 psh client_think\n 60 < 1..11 psh server_think");
 }
 
-/// A repeated SYN-ACK on an open connection draws an ACK and nothing else: what was deferred stays where it is. Nine segments
-/// are out, the last two wait for a larger burst as the ACK of the first is due soon (`tcp_tso_should_defer`).
+/// A repeated SYN-ACK on an open connection draws an ACK and nothing else: what was deferred stays where it
+/// is. Nine segments are out, the last two wait for a larger burst as the ACK of the first is due soon
+/// (`tcp_tso_should_defer`).
 #[test]
 fn a_repeated_syn_ack_pushes_nothing() {
     use tcpwhy_base::Step::{Pause, Write};
@@ -227,8 +228,8 @@ fn overflow_is_told_with_a_reset_if_the_server_is_set_so() {
         let rows: Vec<String> = out.passages.iter().filter(|p| p.packet.rst).map(line).collect();
         (rows, out.connections.iter().map(|c| c.dead).collect::<Vec<_>>())
     };
-    // The queue holds three from 120 on: the fourth's SYN came at 110, its ACK comes at 150; the fifth's SYN, at 140, is
-    // dropped at once, or answered where a full queue does not matter to SYNs (before Linux 4.10).
+    // The queue holds three from 120 on: the fourth's SYN came at 110, its ACK comes at 150; the fifth's SYN,
+    // at 140, is dropped at once, or answered where a full queue does not matter to SYNs (before Linux 4.10).
     let (rows, dead) = resets(&s);
     assert_eq!(rows, ["150 < @3 rst"]);
     assert_eq!(dead, [false, false, false, true, false]);

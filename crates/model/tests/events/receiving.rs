@@ -8,8 +8,8 @@ fn paced(s: Scenario) -> Scenario {
     link(s, 1, |l| l.rate = Some(12_000_000))
 }
 
-/// SO_RCVBUF 4000 becomes 8000 of memory; 2920 of window until the first segment shows that payload is 160/256 of it: two
-/// segments.
+/// SO_RCVBUF 4000 becomes 8000 of memory; 2920 of window until the first segment shows that payload is
+/// 160/256 of it: two segments.
 #[test]
 fn a_small_receive_buffer_lets_two_segments_out_per_round_trip() {
     let s = host(request(path(40), &[100], &[12_000]), 0, |h| h.rcvbuf = Some(4000));
@@ -40,7 +40,8 @@ fn a_small_receive_buffer_lets_two_segments_out_per_round_trip() {
     );
 }
 
-/// A reader that stops: the window closes, is asked for after 240 ms (RTO), twice that, four times, and opens with the read.
+/// A reader that stops: the window closes, is asked for after 240 ms (RTO), twice that, four times, and opens
+/// with the read.
 #[test]
 fn a_closed_window_is_probed_until_the_reader_is_back() {
     let s = host(request(path(40), &[100], &[30_000]), 0, |h| {
@@ -144,9 +145,9 @@ fn a_slow_reader_is_waited_for() {
     );
 }
 
-/// The window grows by two segments with each (`tcp_grow_window`: 64,240 + 2896 = 67,136, rounded up to 512) to what the
-/// buffer holds beside the one unread segment: (131,072 - 2304) x 160 / 256 = 80,480. What was read in a round trip then
-/// doubles the buffer (`tcp_rcv_space_adjust`).
+/// The window grows by two segments with each (`tcp_grow_window`: 64,240 + 2896 = 67,136, rounded up to 512)
+/// to what the buffer holds beside the one unread segment: (131,072 - 2304) x 160 / 256 = 80,480. What was
+/// read in a round trip then doubles the buffer (`tcp_rcv_space_adjust`).
 #[test]
 fn the_window_follows_what_is_read() {
     windows(
@@ -232,7 +233,8 @@ fn before_6_13_sixteen_segments_are_added() {
     );
 }
 
-/// Before 6.6 half of the buffer is window (`tcp_adv_win_scale` = 1): 87,380 / 2 less a segment of 1460 at first, rounded up to 64.
+/// Before 6.6 half of the buffer is window (`tcp_adv_win_scale` = 1): 87,380 / 2 less a segment of 1460 at
+/// first, rounded up to 64.
 #[test]
 fn a_fixed_share_of_the_buffer() {
     let s = both(paced(request(path(40), &[100], &[50_000])), |h| {
@@ -317,8 +319,8 @@ fn a_window_closes_below_a_sixteenth_of_the_buffer() {
     );
 }
 
-/// No silly window: a reader that comes back for 2000 bytes each 100 ms frees memory bit by bit, and nothing is offered until a
-/// sixteenth of the buffer's window is free: 81,920 / 16 = 5120 (RFC 1122, 4.2.3.3).
+/// No silly window: a reader that comes back for 2000 bytes each 100 ms frees memory bit by bit, and nothing
+/// is offered until a sixteenth of the buffer's window is free: 81,920 / 16 = 5120 (RFC 1122, 4.2.3.3).
 #[test]
 fn a_closed_window_opens_by_a_sixteenth_at_least() {
     let mut s = paced(request(path(40), &[100], &[100_000]));
@@ -379,7 +381,8 @@ fn a_closed_window_opens_by_a_sixteenth_at_least() {
     );
 }
 
-/// What begins at the edge of the window is in it: the FIN behind 2920 bytes that fill it, of which the first were lost.
+/// What begins at the edge of the window is in it: the FIN behind 2920 bytes that fill it, of which the first
+/// were lost.
 #[test]
 fn a_fin_at_the_edge_of_the_window_is_taken() {
     let mut s = lose(request(path(40), &[100], &[2920]), 1, &[tcpwhy_base::What::Data(1)]);
@@ -406,9 +409,10 @@ fn a_fin_at_the_edge_of_the_window_is_taken() {
     );
 }
 
-/// Where a round trip is less than a tick of the time stamps, the time in which a window arrives counts as one
-/// (`tcp_rcv_rtt_measure`): 64 KB at 1 Gbit/s take half a millisecond, so that what is read in that time makes the window grow. The kernel
-/// offered 1000 KB from the third of such requests on (labelled capture post300k_split_2writes).
+/// Where a round trip is less than a tick of the time stamps, the time in which a window arrives counts as
+/// one (`tcp_rcv_rtt_measure`): 64 KB at 1 Gbit/s take half a millisecond, so that what is read in that time
+/// makes the window grow. The kernel offered 1000 KB from the third of such requests on (labelled capture
+/// post300k_split_2writes).
 #[test]
 fn a_window_that_fills_within_a_tick_grows() {
     let mut s = Scenario::with_path(tcpwhy_base::Nanos::micros(200), Some(1_000_000_000), None, 1500);

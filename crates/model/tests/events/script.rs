@@ -12,8 +12,9 @@ pub(crate) fn time(t: Nanos) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// One packet: when it left, whose it is (`>` the client's, `<` the server's), of which connection (the first is not named),
-/// what it holds, and why it left no earlier. Payload is `first..next` in sequence numbers (1 is the first byte).
+/// One packet: when it left, whose it is (`>` the client's, `<` the server's), of which connection (the first
+/// is not named), what it holds, and why it left no earlier. Payload is `first..next` in sequence numbers (1
+/// is the first byte).
 pub(crate) fn line(p: &Passage) -> String {
     let k = &p.packet;
     let mut out = format!("{} {}", time(p.sent), if k.from == 0 { '>' } else { '<' });
@@ -92,7 +93,8 @@ pub(crate) fn windows(s: &Scenario, script: &str) {
     same(&acks.iter().map(said).collect::<Vec<_>>(), script);
 }
 
-/// Runs a scenario and compares its flights: when the first and the last segment left, how many there were, their payload.
+/// Runs a scenario and compares its flights: when the first and the last segment left, how many there were,
+/// their payload.
 #[track_caller]
 pub(crate) fn bursts(s: &Scenario, script: &str) -> Outcome {
     let out = run(s).expect("possible");

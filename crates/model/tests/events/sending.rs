@@ -70,8 +70,8 @@ fn a_message_in_pieces_takes_the_time_of_its_copies() {
     );
 }
 
-/// 1000 bytes at 10 kB/s take 100 ms before they leave, in one call or in two; what a socket's packet buffers hold more than one
-/// of is copied while the first is on its way.
+/// 1000 bytes at 10 kB/s take 100 ms before they leave, in one call or in two; what a socket's packet buffers
+/// hold more than one of is copied while the first is on its way.
 #[test]
 fn a_copy_comes_before_its_packet() {
     let s = host(request(path(10), &[1000], &[10]), 0, |h| h.stack.copy_rate = 10_000);
@@ -133,8 +133,9 @@ fn closing_sends_what_nagle_held() {
     some(&s, down, "60 < 1..31 psh server_think\n 60 < 31..71 fin psh nagle");
 }
 
-/// SO_SNDBUF 3000 becomes 6000 (socket(7)). A packet buffer costs its bytes and 832; one more is begun while less than all
-/// is used: 4 x 1832 = 7328 > 6000 > 3 x 1832, and 7 x 932 = 6524 > 6000 > 6 x 932. The writer wakes once a third is free.
+/// SO_SNDBUF 3000 becomes 6000 (socket(7)). A packet buffer costs its bytes and 832; one more is begun while
+/// less than all is used: 4 x 1832 = 7328 > 6000 > 3 x 1832, and 7 x 932 = 6524 > 6000 > 6 x 932. The writer
+/// wakes once a third is free.
 #[test]
 fn a_send_buffer_counts_packet_buffers() {
     let writes = |n: u64| {
@@ -212,8 +213,8 @@ fn a_mark_for_unsent_data_stops_the_writer() {
     );
 }
 
-/// Slow start adds what was acknowledged: 10, 20, 40. A buffer of 2 x 10 segments of 2304 bytes of memory (46,080) holds
-/// the first 46,336 bytes; it has grown when the third flight leaves.
+/// Slow start adds what was acknowledged: 10, 20, 40. A buffer of 2 x 10 segments of 2304 bytes of memory
+/// (46,080) holds the first 46,336 bytes; it has grown when the third flight leaves.
 #[test]
 fn slow_start_doubles() {
     bursts(
@@ -238,8 +239,9 @@ fn growth_by_acks_is_slower() {
     );
 }
 
-/// 42 segments (60,000 bytes) raise the window to 10, 20, 40, 52. 340 ms after the last of them one timeout (240 ms) has passed:
-/// half of 52; after 740 ms more of it is gone than is ever taken, the initial window is left.
+/// 42 segments (60,000 bytes) raise the window to 10, 20, 40, 52. 340 ms after the last of them one timeout
+/// (240 ms) has passed: half of 52; after 740 ms more of it is gone than is ever taken, the initial window is
+/// left.
 #[test]
 fn an_idle_time_halves_the_window_for_each_timeout() {
     let mut s = request(path(40), &[100], &[60_000]);
@@ -279,7 +281,8 @@ fn an_idle_time_halves_the_window_for_each_timeout() {
     );
 }
 
-/// HyStart ends slow start when the round trip has grown by an eighth, at least 4 ms: at 5 Mbit/s a segment takes 2.4 ms.
+/// HyStart ends slow start when the round trip has grown by an eighth, at least 4 ms: at 5 Mbit/s a segment
+/// takes 2.4 ms.
 #[test]
 fn hystart_ends_slow_start_when_the_queue_grows() {
     let s = link(request(path(40), &[100], &[150_000]), 1, |l| l.rate = Some(5_000_000));
@@ -327,8 +330,8 @@ fn hystart_ends_slow_start_when_the_queue_grows() {
         248.1792 < 147697..149145 congestion_window
         250.5792 < 149145..150001 psh congestion_window",
     );
-    // At 12 Mbit/s ACKs come each one or two milliseconds: a train of them that is longer than half the round trip (20.5 ms)
-    // ends slow start.
+    // At 12 Mbit/s ACKs come each one or two milliseconds: a train of them that is longer than half the round
+    // trip (20.5 ms) ends slow start.
     let s = link(request(path(40), &[100], &[200_000]), 1, |l| l.rate = Some(12_000_000));
     some(
         &s,
@@ -344,8 +347,8 @@ fn hystart_ends_slow_start_when_the_queue_grows() {
     );
 }
 
-/// BBR at 12 Mbit/s: the first ten packets are not paced; then two segments in the time that the initial window's rate, at
-/// 2.885 times, gives them.
+/// BBR at 12 Mbit/s: the first ten packets are not paced; then two segments in the time that the initial
+/// window's rate, at 2.885 times, gives them.
 #[test]
 fn bbr_paces_two_segments_at_a_time() {
     let s = link(request(path(40), &[100], &[100_000]), 1, |l| l.rate = Some(12_000_000));

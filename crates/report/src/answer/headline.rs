@@ -65,7 +65,8 @@ pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> Stri
     text.join(" ")
 }
 
-/// The answer without the handshakes of connections that carried nothing, where there are both: no request waited for those, so that the verdict is of the others.
+/// The answer without the handshakes of connections that carried nothing, where there are both: no request
+/// waited for those, so that the verdict is of the others.
 fn without_empty(analysis: &Analysis, answer: &Answer) -> Option<Answer> {
     let (n, opening) = analysis.totals.empty;
     if n == 0 || answer.count == 0 || opening <= Nanos::ZERO {
@@ -264,16 +265,16 @@ fn why(analysis: &Analysis, answer: &Answer) -> Vec<String> {
     text
 }
 
-/// Much of the time, and no work of an application (it thought, paused, read late), though it is one that could avoid it: a full
-/// accept queue, a window above TCP.
+/// Much of the time, and no work of an application (it thought, paused, read late), though it is one that
+/// could avoid it: a full accept queue, a window above TCP.
 fn is_avoidable(answer: &Answer, part: &Part) -> bool {
     let (cause, share) = (part.cause, answer.share(part.requests));
     let own = cause.class() != Class::Tcp || cause == Cause::SlowReader;
     cause.owner() == Owner::Application && !own && share >= AVOIDABLE
 }
 
-/// Whose the time is that the path has beyond its own: a SYN without an answer may have been lost, or its server's host took
-/// none, unless the packets show that it was the path.
+/// Whose the time is that the path has beyond its own: a SYN without an answer may have been lost, or its
+/// server's host took none, unless the packets show that it was the path.
 fn whose(analysis: &Analysis, answer: &Answer) -> &'static str {
     let open = |f: &&Finding| f.cause == Cause::SynRetransmit && f.side != Some(Side::Network);
     let time = analysis.findings.iter().filter(open).fold(Nanos::ZERO, |sum, f| sum + f.of_requests());

@@ -142,8 +142,8 @@ fn unsure(findings: &[Finding]) -> Nanos {
     spans.filter(|f| f.cause != Cause::Unexplained).fold(Nanos::ZERO, |sum, f| sum + f.unsure)
 }
 
-/// How many of these servers hold time of a finding, unless nearly all of it is that of `named`: what is done there alone does not
-/// save it. The page asks the same (`spread` in web/src/parts.ts).
+/// How many of these servers hold time of a finding, unless nearly all of it is that of `named`: what is done
+/// there alone does not save it. The page asks the same (`spread` in web/src/parts.ts).
 pub(crate) fn spread(f: &Finding, named: &str, held: &[(Endpoint, Budget)]) -> Option<usize> {
     let of =
         || held.iter().map(|(server, budget)| (server, budget.get(f.cause))).filter(|h| h.1 > Nanos::ZERO);
@@ -160,8 +160,9 @@ pub(crate) fn rounded(confidence: f64) -> f64 {
     if confidence.is_finite() { (confidence.clamp(0.0, 1.0) * 1e3).round() / 1e3 } else { 0.0 }
 }
 
-/// How sure something is, in a word: what is said so is right in nearly all of the time, in most, or is a guess. The page asks
-/// the same (`sureness` in web/src/parts.ts) of what JSON holds, so that here, too, it is asked of what is told.
+/// How sure something is, in a word: what is said so is right in nearly all of the time, in most, or is a
+/// guess. The page asks the same (`sureness` in web/src/parts.ts) of what JSON holds, so that here, too, it
+/// is asked of what is told.
 pub fn sureness(confidence: f64) -> &'static str {
     match rounded(confidence) {
         c if c >= 0.9 => "sure",
@@ -181,8 +182,8 @@ pub fn worst(budget: &Budget) -> Option<(Cause, Nanos)> {
     budget.0.iter().max_by_key(|e| (e.1, Reverse(e.0))).copied()
 }
 
-/// What slow requests (the 95th percentile) have that typical ones (the median) have not: the cause that grew most, if it
-/// is worth a word.
+/// What slow requests (the 95th percentile) have that typical ones (the median) have not: the cause that grew
+/// most, if it is worth a word.
 pub(crate) fn slow(times: &Distribution) -> Option<(Cause, Nanos)> {
     let (typical, tail) = (times.around(50)?, times.around(95)?);
     let usual = typical.mean();

@@ -46,8 +46,9 @@ struct Unmatched {
     after: u64,
 }
 
-/// Exchanges with one server, with requests and responses of about one size. Where none has a counterpart of its size, all exchanges of a
-/// server are one row, with the openings of their connections: both sizes are [0, 0] then.
+/// Exchanges with one server, with requests and responses of about one size. Where none has a counterpart of
+/// its size, all exchanges of a server are one row, with the openings of their connections: both sizes are
+/// [0, 0] then.
 #[derive(Serialize, JsonSchema)]
 struct ShapeRow {
     /// The server's port.

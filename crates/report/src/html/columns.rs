@@ -1,9 +1,8 @@
 //! Packets as columns of small numbers: each is the distance from what is most likely. `web/src/packets.ts` reads them.
 //!
-//! A track is: number of packets, nanoseconds of a time step, time of the first packet in steps, both window scales (one
-//! more than each, 0 where it is not known);
-//! then nine columns, each behind its length in bytes: time, frame, flags, marks, seq, len, ack, window, SACK.
-//! Numbers are LEB128, signed ones zigzagged.
+//! A track is: number of packets, nanoseconds of a time step, time of the first packet in steps, both window
+//! scales (one more than each, 0 where it is not known); then nine columns, each behind its length in bytes:
+//! time, frame, flags, marks, seq, len, ack, window, SACK. Numbers are LEB128, signed ones zigzagged.
 
 use tcpwhy_base::{End, Ends, Nanos};
 use tcpwhy_trace::{Packet, Track};

@@ -7,11 +7,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tcpwhy_analysis::{self as a, Analysis};
 
-/// Connections that get fixes of their own: those whose requests took longest. A page of many more would be mostly fixes.
+/// Connections that get fixes of their own: those whose requests took longest. A page of many more would be
+/// mostly fixes.
 const CONNECTIONS: usize = 200;
 
-/// By finding of a connection (`2.f1`) its fixes; none where it is the only one with that finding, as then the capture's are
-/// about it.
+/// By finding of a connection (`2.f1`) its fixes; none where it is the only one with that finding, as then
+/// the capture's are about it.
 pub(super) fn own(analysis: &Analysis) -> BTreeMap<String, Vec<a::Fix>> {
     let shared = |f: &a::Finding| {
         let whole = analysis.findings.iter().find(|g| (g.cause, g.side) == (f.cause, f.side));
@@ -41,8 +42,8 @@ pub(super) fn shown<'a>(
     own.iter().map(|(id, list)| (id.as_str(), shown(list))).collect()
 }
 
-/// What is right for any connection: of each finding of the capture, of each of its fixes, the places of the rows without
-/// figures.
+/// What is right for any connection: of each finding of the capture, of each of its fixes, the places of the
+/// rows without figures.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub(super) struct General(Vec<Vec<Vec<usize>>>);

@@ -1,13 +1,14 @@
-//! Which connections a page lists. A browser that is handed a million of them has nothing to show for minutes, and nobody reads them:
-//! the page lists those that it can say something of, and the sums are of all.
+//! Which connections a page lists. A browser that is handed a million of them has nothing to show for
+//! minutes, and nobody reads them: the page lists those that it can say something of, and the sums are of
+//! all.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use tcpwhy_analysis::{Analysis, Connection};
 use tcpwhy_base::{Class, Nanos};
 
-/// Connections in a page: twenty megabytes without exchanges, unpacked. The longest exchanges and gaps of the capture, what
-/// findings name and what has findings of its own are some thousand at most.
+/// Connections in a page: twenty megabytes without exchanges, unpacked. The longest exchanges and gaps of the
+/// capture, what findings name and what has findings of its own are some thousand at most.
 pub const MOST: usize = 10_000;
 
 /// The places of the connections that are listed, ascending: what is shown in detail and what findings name, then what
@@ -40,7 +41,8 @@ pub(super) fn listed(analysis: &Analysis, most: usize) -> Option<Vec<usize>> {
 mod tests {
     use super::*;
 
-    /// Twenty connections: the last but one has an exchange in detail, the first is named by a finding, two lost something.
+    /// Twenty connections: the last but one has an exchange in detail, the first is named by a finding, two
+    /// lost something.
     fn twenty() -> Analysis {
         let mut analysis = crate::sample::analysis();
         let sample = analysis.connections.remove(0);

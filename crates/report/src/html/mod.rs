@@ -11,8 +11,8 @@ mod plain;
 pub use listed::MOST as LISTED;
 pub use plain::Escaped;
 
-/// The places of the connections that a page lists ([`Extras::listed`]), ascending; `None` if that is all of them, as it is up to
-/// 10,000.
+/// The places of the connections that a page lists ([`Extras::listed`]), ascending; `None` if that is all of
+/// them, as it is up to 10,000.
 pub fn listed(analysis: &Analysis) -> Option<Vec<usize>> {
     listed::listed(analysis, listed::MOST)
 }

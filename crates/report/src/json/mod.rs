@@ -115,8 +115,8 @@ fn write_with<'a, W: Write>(
     out.write_all(b"}\n")
 }
 
-/// Connections that are turned into bytes at once: so many that handing them over costs nothing, so few that their bytes
-/// stay in the cache.
+/// Connections that are turned into bytes at once: so many that handing them over costs nothing, so few that
+/// their bytes stay in the cache.
 const CHUNK: usize = 256;
 
 /// Bytes that are written at once: more than a buffered writer holds, which would copy less.

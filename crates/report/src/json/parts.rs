@@ -151,7 +151,8 @@ pub struct Exchange<'a> {
     /// Status of an HTTP/1 response; with `--names`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The exchanges that its server made with others to answer it, where they lie within it alone; what those asked in turn stands there.
+    /// The exchanges that its server made with others to answer it, where they lie within it alone; what
+    /// those asked in turn stands there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asks: Vec<Asks>,
     /// Tile the time.

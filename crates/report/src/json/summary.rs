@@ -27,8 +27,9 @@ pub struct Summary {
     pub servers: Vec<Server>,
     /// Connections to other servers.
     pub servers_omitted: u64,
-    /// Connections of a single packet without payload that are not listed: those of a scan (see the finding), and of others
-    /// all but the first thousand. They are part of the count of connections, and have numbers. `--exchanges all` lists them.
+    /// Connections of a single packet without payload that are not listed: those of a scan (see the finding),
+    /// and of others all but the first thousand. They are part of the count of connections, and have numbers.
+    /// `--exchanges all` lists them.
     pub connections_omitted: u64,
     /// The longest exchanges over all connections that are kept in detail, the longest first; at most ten.
     pub slowest: Vec<Slow>,
@@ -37,8 +38,8 @@ pub struct Summary {
 /// How many requests, and how long they took.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Requests {
-    /// How many requests (exchanges); over the whole capture those that were made while another one was answered (see `servers`)
-    /// are part of that one: neither they nor their time count twice.
+    /// How many requests (exchanges); over the whole capture those that were made while another one was
+    /// answered (see `servers`) are part of that one: neither they nor their time count twice.
     pub requests: u64,
     /// The time of requests and of setups, added up.
     pub request_ns: i64,
@@ -48,8 +49,8 @@ pub struct Requests {
     pub clock_ns: i64,
     /// Connections were in use at the same time: `request_ns` and `idle_ns` are no one's time.
     pub at_once: bool,
-    /// How many of them took time: where nothing came back, or all packets have one stamp, nobody knows how long they took. The
-    /// percentiles are of these, unless there are none.
+    /// How many of them took time: where nothing came back, or all packets have one stamp, nobody knows how
+    /// long they took. The percentiles are of these, unless there are none.
     pub timed: u64,
     /// Of a hundred requests fifty took no longer; this and the other percentile are right to a thousandth.
     pub median_ns: Option<i64>,
@@ -87,8 +88,8 @@ pub struct Server {
     /// Address and port.
     #[schemars(with = "String")]
     pub server: Shown<Endpoint>,
-    /// The server that makes these requests while it answers its own, where one does: each lies within one of that one's
-    /// and their time is part of it. Not known with `--jsonl`.
+    /// The server that makes these requests while it answers its own, where one does: each lies within one of
+    /// that one's and their time is part of it. Not known with `--jsonl`.
     #[schemars(with = "Option<String>")]
     pub within: Option<Shown<Endpoint>>,
     /// How many connections.

@@ -328,8 +328,8 @@ pub struct Finding<'a> {
     /// Share of setup, exchanges, and gaps before the last byte.
     #[schemars(range(min = 0, max = 1))]
     pub share: f64,
-    /// The part of `lost_ns` in requests and setups; time of a server in which requests to another one ran is among that
-    /// one's.
+    /// The part of `lost_ns` in requests and setups; time of a server in which requests to another one ran is
+    /// among that one's.
     pub requests_ns: i64,
     /// That as a share of the time of requests (`summary.request_ns`; within a connection of its own).
     #[schemars(range(min = 0, max = 1))]
@@ -340,8 +340,8 @@ pub struct Finding<'a> {
     pub after_last_byte_ns: i64,
     /// Too little to be worth an advice: no span of a millisecond, and less than a hundredth of the time.
     pub minor: bool,
-    /// The part of `requests_ns` for which transfers side by side filled a link, so that no fix of one of them saves time of all; of
-    /// `bandwidth`, such time of other causes.
+    /// The part of `requests_ns` for which transfers side by side filled a link, so that no fix of one of
+    /// them saves time of all; of `bandwidth`, such time of other causes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link_full: Option<LinkFull>,
     /// How sure, on average over its time.
@@ -467,10 +467,12 @@ pub struct Fix<'a> {
     pub program: Option<Program>,
     /// Parameters for programs.
     pub applies_to: Parameters<'a>,
-    /// What it saves of the finding's time: at most, or as the model predicts it from its example. A faster link for transfers
-    /// that filled it (`link_full`) saves of the time of other findings, too, and this may be more than that of its own.
+    /// What it saves of the finding's time: at most, or as the model predicts it from its example. A faster
+    /// link for transfers that filled it (`link_full`) saves of the time of other findings, too, and this may
+    /// be more than that of its own.
     pub saves_ns: Option<i64>,
-    /// Time of the replayed part (`model` of the finding) with this fix; none where a shared link (`link_full`) was full for most of it.
+    /// Time of the replayed part (`model` of the finding) with this fix; none where a shared link
+    /// (`link_full`) was full for most of it.
     pub predicted_ns: Option<i64>,
     /// Where the saving comes from: `bound`, `predicted`, `replayed` or `applied`.
     pub basis: Word,

@@ -13,8 +13,8 @@ pub(super) type Room<'a> = &'a mut [u8];
 /// The room behind what was written.
 pub(super) type Written<'a> = Result<Room<'a>, Failed>;
 
-/// There is too little room, or a kind of value that the contract does not have. Without a word of its own a [`Written`] is
-/// no larger than a room.
+/// There is too little room, or a kind of value that the contract does not have. Without a word of its own a
+/// [`Written`] is no larger than a room.
 #[derive(Debug)]
 pub(super) struct Failed;
 
@@ -186,7 +186,8 @@ fn share(room: Room<'_>, x: f64) -> Written<'_> {
     // What is not a whole number of millionths is found out below, however it is rounded.
     let millionths = (x * 1e6 + 0.5) as u64;
     if (10..1_000_000).contains(&millionths) && millionths as f64 / 1e6 == x {
-        // The first two of eight digits are zeros: the point takes the second one's place. Zeros at the end are left out.
+        // The first two of eight digits are zeros: the point takes the second one's place. Zeros at the end
+        // are left out.
         let [_, _, a, b, c, d, e, f] = all_eight_digits(millionths);
         let digits = [b'0', b'.', a, b, c, d, e, f];
         let zeros = (u64::from_le_bytes(digits) ^ u64::from_le_bytes([b'0'; 8])).leading_zeros() / 8;

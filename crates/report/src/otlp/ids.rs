@@ -1,5 +1,5 @@
-//! Ids of traces and spans. They are made from what they name, so that the same capture gives the same ids, and a file that is
-//! sent twice is one trace.
+//! Ids of traces and spans. They are made from what they name, so that the same capture gives the same ids,
+//! and a file that is sent twice is one trace.
 
 use std::net::IpAddr;
 use tcpwhy_analysis::{Connection, Part, SpanId};

@@ -1,6 +1,6 @@
-//! Spans of OpenTelemetry, as OTLP/JSON: a document for each batch, which is a line of a file or the body of a POST to a
-//! collector. A connection is a span; its setup, its exchanges and the gaps between them are spans within, and their causes
-//! within those. Times are those of the wall clock.
+//! Spans of OpenTelemetry, as OTLP/JSON: a document for each batch, which is a line of a file or the body of
+//! a POST to a collector. A connection is a span; its setup, its exchanges and the gaps between them are
+//! spans within, and their causes within those. Times are those of the wall clock.
 
 mod ids;
 mod values;

@@ -1,6 +1,6 @@
-//! A trace for the Perfetto UI: TrackEvents, in protocol buffers. Each connection is a track, on which its setup, exchanges
-//! and gaps are slices and their causes slices within; below it a track for each direction with what is odd about its packets,
-//! and its bytes in flight and the window as counters.
+//! A trace for the Perfetto UI: TrackEvents, in protocol buffers. Each connection is a track, on which its
+//! setup, exchanges and gaps are slices and their causes slices within; below it a track for each direction
+//! with what is odd about its packets, and its bytes in flight and the window as counters.
 
 mod proto;
 

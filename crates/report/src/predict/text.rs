@@ -72,8 +72,8 @@ fn headline(out: &mut impl Write, p: &Prediction, width: usize) -> io::Result<()
     p.observed.map_or(Ok(()), |o| observed(out, p, o, width))
 }
 
-/// How near the model comes: its time of what the capture shows beside that, which is not the time above where that has pauses,
-/// or was taken elsewhere.
+/// How near the model comes: its time of what the capture shows beside that, which is not the time above
+/// where that has pauses, or was taken elsewhere.
 fn observed(out: &mut impl Write, p: &Prediction, o: Observed, width: usize) -> io::Result<()> {
     let word =
         if o.trustworthy { "" } else { "; not trustworthy, as it misses the present by more than 15 %" };
@@ -213,7 +213,8 @@ fn budget(out: &mut impl Write, p: &Prediction) -> io::Result<()> {
         )?;
     }
     let rest = p.total_ns - sum;
-    // What is left lies between the requests, and before the application runs; of an upload it is the way of what left last.
+    // What is left lies between the requests, and before the application runs; of an upload it is the way of
+    // what left last.
     let between = if p.settings.requests > 1 { "between the requests, " } else { "" };
     if p.complete && rest > p.total_ns / 200 {
         writeln!(
@@ -283,7 +284,8 @@ fn price(p: &Prediction) -> &'static str {
     }
 }
 
-/// A round trip. Of one below a microsecond, as where both ends' reactions fell on the same stamp, no more is known than that.
+/// A round trip. Of one below a microsecond, as where both ends' reactions fell on the same stamp, no more is
+/// known than that.
 fn away(rtt: Nanos) -> String {
     let least = Nanos::micros(1);
     if rtt < least { format!("less than {least}") } else { rtt.to_string() }

@@ -60,16 +60,16 @@ pub struct Prediction {
     pub settings: Settings,
     /// What was not said and had to be assumed, in sentences.
     pub assumed: Vec<String>,
-    /// From the first `connect` (on a connection in use: from the first write) to the last byte read. Where `complete` is false,
-    /// how far the run came: no result, as it takes longer or never ends.
+    /// From the first `connect` (on a connection in use: from the first write) to the last byte read. Where
+    /// `complete` is false, how far the run came: no result, as it takes longer or never ends.
     pub total_ns: i64,
-    /// How runs with other chances spread, where one number would mislead: losses are drawn, or chance in the hosts decides
-    /// between several patterns. `total_ns` and all below are of a typical run.
+    /// How runs with other chances spread, where one number would mislead: losses are drawn, or chance in the
+    /// hosts decides between several patterns. `total_ns` and all below are of a typical run.
     pub distribution: Option<Distribution>,
     /// Latency of each request as the client's application sees it, the first thousand.
     pub latencies_ns: Vec<i64>,
-    /// Everything was transferred; else the run met its limit, or a connection was given up: the rest is not known, and no change
-    /// is compared.
+    /// Everything was transferred; else the run met its limit, or a connection was given up: the rest is not
+    /// known, and no change is compared.
     pub complete: bool,
     /// Not complete since a connection was given up, for the text.
     #[serde(skip)]
@@ -143,8 +143,9 @@ pub struct Distribution {
     pub losses_drawn: bool,
     /// What they fall into, the most frequent first (at most four); empty where losses were drawn.
     pub patterns: Vec<Pattern>,
-    /// What the requests of all runs fall into, each held against the same request of the other runs: the usual pattern first, then
-    /// at most three others. Empty where all go as usual, where there is one, and where losses were drawn.
+    /// What the requests of all runs fall into, each held against the same request of the other runs: the
+    /// usual pattern first, then at most three others. Empty where all go as usual, where there is one, and
+    /// where losses were drawn.
     pub requests: Vec<Pattern>,
 }
 
@@ -170,8 +171,8 @@ pub struct Pattern {
 pub struct Observed {
     /// What the capture shows of these requests and of the setup, without the pauses between requests.
     pub total_ns: i64,
-    /// What the model takes for the same, as it passes where the capture was taken; `total_ns` of the whole answer has the
-    /// pauses, too.
+    /// What the model takes for the same, as it passes where the capture was taken; `total_ns` of the whole
+    /// answer has the pauses, too.
     pub modelled_ns: i64,
     /// Modelled less observed, as a share of observed.
     pub error: f64,

@@ -18,8 +18,8 @@ const WORTH: f64 = 0.01;
 /// What stands at the right goes no further than this.
 const WIDE: usize = 100;
 
-/// The findings that hold time of requests, by that time. Those that are said of a whole connection stand behind the cause
-/// whose time they are made of.
+/// The findings that hold time of requests, by that time. Those that are said of a whole connection stand
+/// behind the cause whose time they are made of.
 pub fn listed(findings: &[Finding]) -> Vec<&Finding> {
     ranked(findings).into_iter().filter(|f| !f.is_minor()).collect()
 }
@@ -117,7 +117,8 @@ fn between(out: &mut impl Write, answer: &Answer, layout: &Layout) -> io::Result
     perhaps.map_or(Ok(()), |text| remark(out, &text, layout))
 }
 
-/// A client that closes as the server does may have waited for that: it ends an answer that tells no length (RFC 9112, 6.3).
+/// A client that closes as the server does may have waited for that: it ends an answer that tells no length
+/// (RFC 9112, 6.3).
 fn waited_for_close(answer: &Answer) -> Option<String> {
     let (n, time) = answer.closed_after;
     let on = if n == 1 { "On one connection".to_owned() } else { format!("On {n} connections") };
@@ -136,7 +137,8 @@ fn remark(out: &mut impl Write, text: &str, layout: &Layout) -> io::Result<()> {
 
 /// What is said of the idle time where that is not idle for all.
 fn trips_between(out: &mut impl Write, answer: &Answer, layout: &Layout) -> io::Result<()> {
-    // At a server's tap a gap holds the way of an answer there and of the next request back, for which its client waited.
+    // At a server's tap a gap holds the way of an answer there and of the next request back, for which its
+    // client waited.
     let trips = answer.part(Cause::PathDelay).idle;
     if trips >= Nanos::millis(1) && answer.share(trips) >= WORTH {
         let text = format!(
@@ -346,9 +348,9 @@ fn refuted(out: &mut impl Write, f: &Finding, wanted: usize, layout: &Layout) ->
     })
 }
 
-/// What a fix saves: `saves 1.11 s, predicted`. All fixes of a finding are bounded by the same time, which is said of the
-/// `first` alone; what a replay says is each one's own: `saves 92.8 ms of this, 409 ms in all, predicted`, where it shortens much of what other causes
-/// have.
+/// What a fix saves: `saves 1.11 s, predicted`. All fixes of a finding are bounded by the same time, which is
+/// said of the `first` alone; what a replay says is each one's own: `saves 92.8 ms of this, 409 ms in all,
+/// predicted`, where it shortens much of what other causes have.
 pub fn saving(f: &Finding, fix: &Fix, first: bool) -> Option<String> {
     let next = fix.fix == FixId::Application;
     let saves = fix.saves.filter(|&s| s > Nanos::ZERO && !next && (fix.replayed || first))?;

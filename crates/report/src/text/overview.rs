@@ -147,8 +147,8 @@ fn connections(out: &mut impl Write, analysis: &Analysis, layout: &Layout) -> io
     Ok(())
 }
 
-/// How to look closer: the longest exchange of those that mostly waited for what holds most time; else the one that waited
-/// longest for it, or the longest of all.
+/// How to look closer: the longest exchange of those that mostly waited for what holds most time; else the
+/// one that waited longest for it, or the longest of all.
 fn hint(out: &mut impl Write, analysis: &Analysis, layout: &Layout) -> io::Result<()> {
     let worst = findings::listed(&analysis.findings).into_iter().find(|f| f.cause.info().kind == Kind::Span);
     // At either end: a request may wait for the same at both.

@@ -1,4 +1,5 @@
-//! The document of `--json` and the lines of `--jsonl`. Within schema 1 changes are additive; readers ignore unknown fields.
+//! The document of `--json` and the lines of `--jsonl`. Within schema 1 changes are additive; readers ignore
+//! unknown fields.
 
 use super::View;
 use schemars::JsonSchema;
@@ -15,8 +16,8 @@ struct Document {
     tool: &'static str,
     version: &'static str,
     schema: u32,
-    /// Where the times come from: `sampled`, estimated from states of sockets, or `kernel`, where kernel events were seen, too; what is
-    /// no estimate is `counted_ns`.
+    /// Where the times come from: `sampled`, estimated from states of sockets, or `kernel`, where kernel
+    /// events were seen, too; what is no estimate is `counted_ns`.
     source: &'static str,
     /// Length of the last interval.
     interval_ns: i64,
@@ -24,8 +25,8 @@ struct Document {
     watched_ns: i64,
     /// How often in the interval.
     samples: u32,
-    /// The worst first: by the time lost in the interval. Those that are open, and of those that ended in it the ones that lost
-    /// most.
+    /// The worst first: by the time lost in the interval. Those that are open, and of those that ended in it
+    /// the ones that lost most.
     connections: Vec<Row>,
     /// How many connections that were asked for ended in the interval; `findings` count them all.
     connections_ended: usize,
@@ -33,7 +34,8 @@ struct Document {
     connections_hidden: usize,
     /// The fullest first.
     listeners: Vec<ListenerRow>,
-    /// Threads inside a call on one of these connections at the end of the interval: connects and sends first, the most first.
+    /// Threads inside a call on one of these connections at the end of the interval: connects and sends
+    /// first, the most first.
     threads: Vec<ThreadsRow>,
     /// What the connections lost time to in the interval, the worst first.
     findings: Vec<FindingRow>,

@@ -158,7 +158,8 @@ fn connection(out: &mut impl Write, c: &Connection, layout: &Layout) -> io::Resu
     Ok(())
 }
 
-/// `23 writes held for a delayed ACK, 44.0 ms at most; 2 timeouts`: what kernel events say, since the connection is looked at.
+/// `23 writes held for a delayed ACK, 44.0 ms at most; 2 timeouts`: what kernel events say, since the
+/// connection is looked at.
 pub fn facts(f: &Facts) -> Option<String> {
     let waits = |what: &str, w: &Waits| {
         (w.count > 0)

@@ -21,8 +21,9 @@ pub(crate) struct Beside {
     /// Make the spans of --otlp children of the application's, where a request in clear text carries `traceparent`
     #[arg(long, requires = "otlp", help_heading = "Output")]
     pub(crate) trace_context: bool,
-    /// Call exchanges by their requests, from the first bytes: HTTP/1 method and path, Redis verb, MySQL and PostgreSQL command;
-    /// within TLS the server's name alone, for all of a connection. No query, no key, nothing else is kept
+    /// Call exchanges by their requests, from the first bytes: HTTP/1 method and path, Redis verb, MySQL and
+    /// PostgreSQL command; within TLS the server's name alone, for all of a connection. No query, no key,
+    /// nothing else is kept
     #[arg(long, help_heading = "Output")]
     pub(crate) names: bool,
     /// Also write exchanges and their causes as spans of OpenTelemetry (OTLP/JSON lines), or send them to a collector

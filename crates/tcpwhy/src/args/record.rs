@@ -20,8 +20,8 @@ pub(crate) struct Record {
     /// End after so long (60s, 5m) [default: at ^C, or when COMMAND ends]
     #[arg(long = "for", value_name = "TIME", value_parser = time, conflicts_with = "command")]
     pub(crate) time: Option<Nanos>,
-    /// Keep the last SIZE only, in memory (64mb), and write FILE when that is wanted: by --when, at SIGUSR1 (each time another file), at
-    /// the end
+    /// Keep the last SIZE only, in memory (64mb), and write FILE when that is wanted: by --when, at SIGUSR1
+    /// (each time another file), at the end
     #[arg(long, value_name = "SIZE", value_parser = ring)]
     pub(crate) ring: Option<u64>,
     /// With --ring: write FILE and end once an exchange has taken longer than that: 'exchange>200ms'

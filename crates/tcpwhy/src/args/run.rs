@@ -17,14 +17,15 @@ anything was run.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// Round trip time between the two ends; without --server loopback itself takes that long (127.0.0.1; ::1 is then off)
+    /// Round trip time between the two ends; without --server loopback itself takes that long (127.0.0.1; ::1
+    /// is then off)
     #[arg(long, value_name = "TIME", value_parser = units::on_the_way(1), help_heading = "Distance")]
     pub(crate) rtt: Option<Nanos>,
     /// Rate of each direction, in IP bytes (100mbit, 1.5gbit, 256kbit)
     #[arg(long, value_name = "RATE", value_parser = units::rate, help_heading = "Distance")]
     pub(crate) rate: Option<f64>,
-    /// What may wait for the rate; the rest is lost (64kb, 1mb) [default: what the rate carries in a round trip, at least 64
-    /// KiB]
+    /// What may wait for the rate; the rest is lost (64kb, 1mb) [default: what the rate carries in a round
+    /// trip, at least 64 KiB]
     #[arg(long, value_name = "SIZE", value_parser = units::size, requires = "rate", help_heading = "Distance")]
     pub(crate) queue: Option<u64>,
     /// Random loss in both directions (0.1%)
@@ -40,12 +41,14 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = units::whole::<u32>(1, u64::MAX))]
     pub(crate) repeat: u32,
 
-    /// End with code 4 if a cause, or all of an owner (tcp, application, path; also: inherent, unknown), holds more than a share
-    /// of the time of requests, or a time, and the command returned 0: nagle_delayed_ack>5%, tcp>200ms
+    /// End with code 4 if a cause, or all of an owner (tcp, application, path; also: inherent, unknown),
+    /// holds more than a share of the time of requests, or a time, and the command returned 0:
+    /// nagle_delayed_ack>5%, tcp>200ms
     #[arg(long, value_name = "CONDITION", help_heading = "Questions")]
     pub(crate) fail_if: Vec<Threshold>,
-    /// Guard figures that do not depend on the machine (round trips in a row, stalls by cause, bytes, connections): the first run
-    /// writes FILE, later ones end with code 4 if one has grown by more than a tenth
+    /// Guard figures that do not depend on the machine (round trips in a row, stalls by cause, bytes,
+    /// connections): the first run writes FILE, later ones end with code 4 if one has grown by more than a
+    /// tenth
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Questions")]
     pub(crate) baseline: Option<PathBuf>,
     /// Say what has changed since an earlier run: FILE is what --json -o FILE wrote

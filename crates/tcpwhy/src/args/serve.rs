@@ -13,8 +13,8 @@ pub(crate) struct Serve {
     /// Address to listen on. Beyond loopback everything can be read on its way, the token too
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub(crate) listen: std::net::IpAddr,
-    /// A token of your own, of 8 characters or more; one is made up unless it is here or in TCPWHY_TOKEN. Other users can
-    /// see an argument, as ps shows it
+    /// A token of your own, of 8 characters or more; one is made up unless it is here or in TCPWHY_TOKEN.
+    /// Other users can see an argument, as ps shows it
     #[arg(long, value_name = "TEXT")]
     pub(crate) token: Option<String>,
     /// The first line of FILE is the token

@@ -20,7 +20,8 @@ pub(crate) struct Watch {
     /// Connections and listeners of this process
     #[arg(long, value_name = "PID", value_parser = units::whole::<u32>(1, u64::MAX), help_heading = "Selection")]
     pub(crate) pid: Option<u32>,
-    /// Connections and listeners of processes in this control group or below it: as in /proc/PID/cgroup, or below /sys/fs/cgroup
+    /// Connections and listeners of processes in this control group or below it: as in /proc/PID/cgroup, or
+    /// below /sys/fs/cgroup
     #[arg(long, value_name = "PATH", value_hint = ValueHint::DirPath, help_heading = "Selection")]
     pub(crate) cgroup: Option<String>,
     /// Connections that spent at least 5 % of the interval on this
@@ -39,13 +40,13 @@ pub(crate) struct Watch {
     /// Attach to no kernel events, which take CAP_BPF and CAP_PERFMON: only estimate
     #[arg(long)]
     pub(crate) sampled: bool,
-    /// Listen to all kernel events that something waits for, whatever that costs; else programs in the kernel take at most a
-    /// two-hundredth of the processors, and samples tell of the rest
+    /// Listen to all kernel events that something waits for, whatever that costs; else programs in the kernel
+    /// take at most a two-hundredth of the processors, and samples tell of the rest
     #[cfg(feature = "bpf")]
     #[arg(long, conflicts_with = "sampled")]
     pub(crate) all_events: bool,
-    /// A line for each wait as it ends, until ^C: writers without room in their buffer (for more than 10 ms, or --slower-than),
-    /// timers that send again. Takes CAP_BPF and CAP_PERFMON
+    /// A line for each wait as it ends, until ^C: writers without room in their buffer (for more than 10 ms,
+    /// or --slower-than), timers that send again. Takes CAP_BPF and CAP_PERFMON
     #[cfg(feature = "bpf")]
     #[arg(long, conflicts_with_all = ["once", "json", "jsonl", "cause", "sampled", "verbose", "metrics"])]
     #[cfg_attr(feature = "parquet", arg(conflicts_with = "parquet"))]
@@ -54,12 +55,12 @@ pub(crate) struct Watch {
     #[arg(long)]
     pub(crate) once: bool,
 
-    /// Serve OpenMetrics to Prometheus at http://ADDRESS/metrics until ^C, and print nothing (with --jsonl, only those lines);
-    /// a port alone is one of this host's loopback (docs/watch.md)
+    /// Serve OpenMetrics to Prometheus at http://ADDRESS/metrics until ^C, and print nothing (with --jsonl,
+    /// only those lines); a port alone is one of this host's loopback (docs/watch.md)
     #[arg(long, value_name = "ADDRESS", value_parser = address, conflicts_with_all = ["once", "json", "cause", "slower_than", "verbose"], help_heading = "Output")]
     pub(crate) metrics: Option<SocketAddr>,
-    /// Write tables into this folder, a set of files for each hour, and print nothing (with --jsonl, only those lines); until ^C or --once
-    /// (docs/schema/tables-1.md)
+    /// Write tables into this folder, a set of files for each hour, and print nothing (with --jsonl, only
+    /// those lines); until ^C or --once (docs/schema/tables-1.md)
     #[cfg(feature = "parquet")]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["json", "cause", "slower_than", "verbose"], help_heading = "Output")]
     pub(crate) parquet: Option<PathBuf>,

@@ -26,7 +26,8 @@ use tcpwhy_trace::Track;
 
 /// Packets beside the spans of an exchange; more are neither read by anybody nor kept.
 const PACKETS: usize = 100_000;
-/// With `--follow`, a line is written so long after its connection closed: longer than a retransmission of the last FIN takes.
+/// With `--follow`, a line is written so long after its connection closed: longer than a retransmission of
+/// the last FIN takes.
 const FOLLOWED: Nanos = Nanos::secs(2);
 
 /// Reads the captures, analyses them, says what was found.
@@ -197,8 +198,8 @@ fn answer(args: &Explain, source: &Source<'_>, analysis: &Analysis, capture: &Ca
     out.finish(written)
 }
 
-/// Lines are written as connections end, unless one is asked for by a number that only the end tells, or packets are drawn,
-/// for which the connections must be known.
+/// Lines are written as connections end, unless one is asked for by a number that only the end tells, or
+/// packets are drawn, for which the connections must be known.
 fn streams(args: &Explain) -> bool {
     args.jsonl && args.connection.is_none() && !Extras::are_wanted(args)
 }
@@ -276,7 +277,8 @@ fn run_live(
     }
 }
 
-/// The exit code of an answer that was written. About a part of the input, or about nothing, no condition can be judged.
+/// The exit code of an answer that was written. About a part of the input, or about nothing, no condition can
+/// be judged.
 fn exit(args: &Explain, analysis: &Analysis, capture: &Capture) -> Exit {
     let held: Vec<String> = if args.fail_if.is_empty() {
         Vec::new()
@@ -348,8 +350,8 @@ fn packets(source: &Source<'_>, analysis: &Analysis, id: u32, x: &Exchange) -> R
     source.stretch(analysis, id, (x.start, x.end), PACKETS).map_err(|e| format!("{e:#}"))
 }
 
-/// What the connections show for or against a cause: those that it took most time of, then those where it may have taken most, then
-/// those with most bytes.
+/// What the connections show for or against a cause: those that it took most time of, then those where it may
+/// have taken most, then those with most bytes.
 fn evidence(analysis: &Analysis, cause: Cause) -> Vec<String> {
     let mut first: Vec<_> = analysis.connections.iter().map(|c| &**c).collect();
     let named = |c: &tcpwhy_library::Connection| {

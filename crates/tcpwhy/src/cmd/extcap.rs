@@ -1,5 +1,6 @@
-//! What Wireshark calls to capture: an interface whose packets come with their causes as comments. It asks what interfaces and
-//! options there are, then for packets into a pipe (Wireshark, "Extcap: Developer Documentation").
+//! What Wireshark calls to capture: an interface whose packets come with their causes as comments. It asks
+//! what interfaces and options there are, then for packets into a pipe (Wireshark, "Extcap: Developer
+//! Documentation").
 
 use super::end_signal;
 use crate::args::Extcap;

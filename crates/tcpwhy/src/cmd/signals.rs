@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Set by the first interrupt (^C), so that what was read can be explained. Everything else that asks the program to end,
-/// and the second interrupt, ends it at once: nothing temporary stays.
+/// Set by the first interrupt (^C), so that what was read can be explained. Everything else that asks the
+/// program to end, and the second interrupt, ends it at once: nothing temporary stays.
 pub(crate) fn stop_signal() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = stopped_by(&[signal_hook::consts::SIGINT])?;
     crate::stdin::ends_at(&stop);
     Ok(stop)
 }
 
-/// Set by whatever asks a program to end that has no end of its own, such as one that follows a file which grows: a service manager
-/// or `timeout` sends no interrupt, and would get no answer. The second ends it at once.
+/// Set by whatever asks a program to end that has no end of its own, such as one that follows a file which
+/// grows: a service manager or `timeout` sends no interrupt, and would get no answer. The second ends it at
+/// once.
 pub(crate) fn endless_signal() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = stopped_by(&ENDS)?;
     crate::stdin::ends_at(&stop);
@@ -24,14 +25,14 @@ pub(crate) fn tidy_up() -> anyhow::Result<()> {
     stopped_by(&[]).map(drop)
 }
 
-/// Set by whatever asks a program to end, for those that must put something back first; the second ends it at once. (Signals that come
-/// with the first one belong to it.)
+/// Set by whatever asks a program to end, for those that must put something back first; the second ends it at
+/// once. (Signals that come with the first one belong to it.)
 pub(crate) fn end_signal() -> anyhow::Result<Arc<AtomicBool>> {
     stopped_by(&ENDS)
 }
 
-/// As [`end_signal`], for a program that reads standard input before it puts anything in its place: an interrupt ends the reading
-/// alone; the second is set by what asks the program itself to end.
+/// As [`end_signal`], for a program that reads standard input before it puts anything in its place: an
+/// interrupt ends the reading alone; the second is set by what asks the program itself to end.
 #[cfg(feature = "tui")]
 pub(crate) fn end_signals() -> anyhow::Result<(Arc<AtomicBool>, Arc<AtomicBool>)> {
     let gone = Arc::new(AtomicBool::new(false));
@@ -124,8 +125,8 @@ mod passed_on {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-    /// Whatever asks for the end first ends nothing here: an interrupt goes to the command as well, from the terminal, and the others are
-    /// passed on to it. The second ends this program at once.
+    /// Whatever asks for the end first ends nothing here: an interrupt goes to the command as well, from the
+    /// terminal, and the others are passed on to it. The second ends this program at once.
     pub(crate) struct PassedOn {
         /// The signal that is to be passed on, or zero.
         signal: Arc<AtomicUsize>,

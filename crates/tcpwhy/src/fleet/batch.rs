@@ -1,5 +1,6 @@
-//! What a worker has read and not yet made known: rows, files that have no names yet, and the inputs that they hold. Either
-//! all inputs in it are whole, or it holds the one that is being read alone; so that one can be dropped.
+//! What a worker has read and not yet made known: rows, files that have no names yet, and the inputs that
+//! they hold. Either all inputs in it are whole, or it holds the one that is being read alone; so that one
+//! can be dropped.
 
 use super::manifest::Done;
 use std::path::{Path, PathBuf};

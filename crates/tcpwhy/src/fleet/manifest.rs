@@ -1,4 +1,5 @@
-//! Which inputs are done, and which files hold them: a line for each set of files, on the disk before the files take their names.
+//! Which inputs are done, and which files hold them: a line for each set of files, on the disk before the
+//! files take their names.
 
 use crate::failure::Usage;
 use anyhow::{Context as _, bail};
@@ -189,8 +190,8 @@ fn tables() -> impl Iterator<Item = Table> {
     Table::ALL.into_iter().chain(Table::WATCH)
 }
 
-/// Files without names get theirs if the manifest knows them, and go if it does not. Files that it knows and that are gone were
-/// removed by somebody who does not need that day any more.
+/// Files without names get theirs if the manifest knows them, and go if it does not. Files that it knows and
+/// that are gone were removed by somebody who does not need that day any more.
 fn tidy_up(folder: &Path, known: &HashSet<String>) {
     for table in tables() {
         for day in fs::read_dir(folder.join(table.name())).into_iter().flatten().flatten() {

@@ -1,5 +1,5 @@
-//! `--parquet`: captures, each by itself, to tables. Workers take one after the other; what they have finished is told by a manifest,
-//! from which the next call goes on.
+//! `--parquet`: captures, each by itself, to tables. Workers take one after the other; what they have
+//! finished is told by a manifest, from which the next call goes on.
 
 mod batch;
 pub(crate) mod manifest;
@@ -155,7 +155,8 @@ impl Work<'_> {
         self.manifest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes one input after the other. Where it fails the others stop too: what they would write to has the same fault.
+    /// Takes one input after the other. Where it fails the others stop too: what they would write to has the
+    /// same fault.
     fn work(&self) -> anyhow::Result<()> {
         let mut batch = Batch::new(self.folder);
         let mut go_on = || {
@@ -306,8 +307,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// One of several captures whose clock nobody had set would be all that is left of sums over the tables: it has no rows, and that is
-    /// how it is done.
+    /// One of several captures whose clock nobody had set would be all that is left of sums over the tables:
+    /// it has no rows, and that is how it is done.
     fn set_aside(
         &self,
         input: &Input,

@@ -89,8 +89,8 @@ fn tried(q: &Question, total: Nanos) -> Vec<Tried> {
 /// Draws of losses for each change.
 const DRAWS: u32 = 15;
 
-/// What a change does. Where losses are drawn, one run with it and one without it would differ by the draws alone: its gain
-/// is the median over pairs with the same start value, and its time the median less that.
+/// What a change does. Where losses are drawn, one run with it and one without it would differ by the draws
+/// alone: its gain is the median over pairs with the same start value, and its time the median less that.
 fn ask(change: Change, q: &Question, total: Nanos) -> Option<Tried> {
     if !q.is_random() {
         return change.ask(total);

@@ -19,8 +19,8 @@ use tcpwhy_report::predict::Prediction;
 /// What was asked of the model, its answer, and what is said of both.
 type Answered = (Question, Answer, Prediction);
 
-/// Analyses the capture, takes the workload out of the connection, asks the model; `Exit` is that of a capture that was damaged or
-/// was not. `Err`: the exit code, where nothing could be read.
+/// Analyses the capture, takes the workload out of the connection, asks the model; `Exit` is that of a
+/// capture that was damaged or was not. `Err`: the exit code, where nothing could be read.
 pub(crate) fn ask(args: &Predict, file: &Path) -> anyhow::Result<Result<(Answered, Exit), Exit>> {
     let files = [file.to_path_buf()];
     let Ordered { inputs, unreadable, .. } = input::in_order(&files, false, &AtomicBool::default())?;

@@ -11,8 +11,8 @@ const SERVER_FLIGHT: u64 = 4000;
 const FINISHED: u64 = 74;
 const KEY_EXCHANGE: u64 = 126;
 const SERVER_FINISHED: u64 = 51;
-/// A request where only the response was named: what a GET with its header fields is (a browser's are larger, a service's
-/// smaller). In one segment its size changes nothing.
+/// A request where only the response was named: what a GET with its header fields is (a browser's are larger,
+/// a service's smaller). In one segment its size changes nothing.
 const REQUEST: u64 = 300;
 
 /// Applications may wait so long in all: a year. What a run takes is bounded besides.

@@ -1,5 +1,6 @@
-//! Who may ask: only the server by its own name (against DNS rebinding), only from pages that came from here (`Origin`),
-//! and only who has shown the token once: after that a cookie is proof, which is another secret and no guess.
+//! Who may ask: only the server by its own name (against DNS rebinding), only from pages that came from here
+//! (`Origin`), and only who has shown the token once: after that a cookie is proof, which is another secret
+//! and no guess.
 
 use super::door::household;
 use super::http::Request;
@@ -10,8 +11,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Wrong tokens from one address, after which none of its tokens is looked at for a while. One that was made up here has
-/// 128 bits and needs no such limit; who chose one may have chosen a word.
+/// Wrong tokens from one address, after which none of its tokens is looked at for a while. One that was made
+/// up here has 128 bits and needs no such limit; who chose one may have chosen a word.
 const GUESSES: u32 = 10;
 const PAUSE: Duration = Duration::from_secs(60);
 

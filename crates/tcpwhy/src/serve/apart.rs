@@ -27,8 +27,8 @@ pub(super) struct Wanted {
     pub(super) names: bool,
 }
 
-/// Reads and analyses a capture, or two of the same connections as one, in a thread of its own, so that a failure of the analysis
-/// ends one request and not the lock. The caller has a turn.
+/// Reads and analyses a capture, or two of the same connections as one, in a thread of its own, so that a
+/// failure of the analysis ends one request and not the lock. The caller has a turn.
 pub(super) fn read_apart(
     captures: &[Named],
     wanted: Wanted,

@@ -1,5 +1,6 @@
-//! Who is let in, before anybody knows whether they may ask: connections whose request has not come yet. They are few, and
-//! where there are too many the oldest of whoever holds most gives way, so that nobody can shut others out by waiting.
+//! Who is let in, before anybody knows whether they may ask: connections whose request has not come yet. They
+//! are few, and where there are too many the oldest of whoever holds most gives way, so that nobody can shut
+//! others out by waiting.
 
 use std::net::{IpAddr, Ipv6Addr, Shutdown, TcpStream};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

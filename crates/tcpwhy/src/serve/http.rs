@@ -83,7 +83,8 @@ impl Write for Wire {
     }
 }
 
-/// How many of these bytes belong to the headers, of whose end so much stands before them, and how much of it stands behind.
+/// How many of these bytes belong to the headers, of whose end so much stands before them, and how much of it
+/// stands behind.
 fn until_end(mut ending: usize, bytes: &[u8]) -> (usize, usize) {
     let mut len = 0;
     for byte in bytes {

@@ -82,7 +82,8 @@ struct Shared {
 }
 
 impl Server {
-    /// Listens on `address` for a capture, a folder, or two captures that open as one. `limit`: bytes of a dropped file; `names`: exchanges are called by their requests.
+    /// Listens on `address` for a capture, a folder, or two captures that open as one. `limit`: bytes of a
+    /// dropped file; `names`: exchanges are called by their requests.
     pub(crate) fn new(
         paths: &[PathBuf],
         address: SocketAddr,

@@ -110,7 +110,8 @@ impl Shared {
     }
 }
 
-/// Whether who sent it was too slow or broke off (RFC 9110, 15.5.9 and 15.5.1), or the disk had no room (RFC 4918, 11.5).
+/// Whether who sent it was too slow or broke off (RFC 9110, 15.5.9 and 15.5.1), or the disk had no room (RFC
+/// 4918, 11.5).
 fn status_of(why: &io::Error) -> u16 {
     match why.kind() {
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => 408,

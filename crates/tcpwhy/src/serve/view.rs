@@ -1,5 +1,5 @@
-//! The page of a capture, and what it asks for while it is looked at. Reading and drawing take memory: captures take turns,
-//! and a page is made once, kept as a file and sent from there.
+//! The page of a capture, and what it asks for while it is looked at. Reading and drawing take memory:
+//! captures take turns, and a page is made once, kept as a file and sent from there.
 
 use super::apart::{Wanted, busy, read_apart};
 use super::folder::Named;

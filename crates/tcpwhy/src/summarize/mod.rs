@@ -1,5 +1,5 @@
-//! `tcpwhy summarize`: the tables of many captures to sums by cause, server and day. One pass over the columns that are needed, a
-//! file at a time on each core; memory grows with servers and days, not with rows.
+//! `tcpwhy summarize`: the tables of many captures to sums by cause, server and day. One pass over the
+//! columns that are needed, a file at a time on each core; memory grows with servers and days, not with rows.
 
 mod page;
 mod scan;
@@ -183,7 +183,8 @@ struct Part {
     day: String,
 }
 
-/// The files of tables that are read, in an order that does not depend on the file system; and sentences about folders that may not be read.
+/// The files of tables that are read, in an order that does not depend on the file system; and sentences
+/// about folders that may not be read.
 fn files(folder: &Path) -> (Vec<Part>, Vec<String>) {
     let (mut out, mut denied) = (Vec::new(), Vec::new());
     let mut list = |folder: &Path| {

@@ -148,7 +148,8 @@ impl Scan {
     }
 }
 
-/// Looks up what most of the slowest exchanges went into, in the files that may hold their spans. What cannot be read was said before.
+/// Looks up what most of the slowest exchanges went into, in the files that may hold their spans. What cannot
+/// be read was said before.
 pub(super) fn say_most(slow: &mut [Slow], files: &[Part]) {
     let mut sums: HashMap<(usize, Cause), Nanos> = HashMap::new();
     let (Some(first), Some(last)) =

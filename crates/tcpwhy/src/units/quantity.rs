@@ -1,4 +1,5 @@
-//! Sizes, rates, distances and shares as people type them. What can be read in two ways is read in one, and which is said.
+//! Sizes, rates, distances and shares as people type them. What can be read in two ways is read in one, and
+//! which is said.
 
 use tcpwhy_base::Nanos;
 

@@ -1,4 +1,5 @@
-//! What a narrow terminal has no room for: a column is left out whole, a line ends in `…`. Part of a number would be another number.
+//! What a narrow terminal has no room for: a column is left out whole, a line ends in `…`. Part of a number
+//! would be another number.
 
 use super::palette::DIM;
 use ratatui::layout::Constraint;
@@ -61,7 +62,8 @@ pub(super) fn table(
     let kept: Vec<&Column> = columns.iter().zip(&shown).filter_map(|(c, is)| is.then_some(c)).collect();
     let widths: Vec<u16> =
         kept.iter().map(|c| if c.worth.is_some() { c.width } else { (c.width + more).min(room) }).collect();
-    // Bars are a cell longer than their column at times, which is no loss: only what takes the rest says that it is cut.
+    // Bars are a cell longer than their column at times, which is no loss: only what takes the rest says that
+    // it is cut.
     let fitted = |(cell, (column, width)): (_, (&&Column, &u16))| match column.worth {
         Some(_) => cell,
         None => cut(cell, *width),

@@ -1,5 +1,5 @@
-//! Waiting for keys, and noticing that the terminal has gone: crossterm reads the end of a terminal that hung up without
-//! end, and no signal can stop it there.
+//! Waiting for keys, and noticing that the terminal has gone: crossterm reads the end of a terminal that hung
+//! up without end, and no signal can stop it there.
 
 #[cfg(unix)]
 pub(crate) use unix::Keyboard;
@@ -27,7 +27,8 @@ mod unix {
     use std::os::fd::{AsFd, BorrowedFd};
     use std::time::Duration;
 
-    /// Where keys come from: standard input, or the controlling terminal where that is a capture (as crossterm does it).
+    /// Where keys come from: standard input, or the controlling terminal where that is a capture (as
+    /// crossterm does it).
     pub(crate) struct Keyboard {
         tty: Option<File>,
     }
@@ -38,8 +39,8 @@ mod unix {
             Ok(Self { tty })
         }
 
-        /// Waits for a key, a signal, or so long; false once the terminal has gone (its window was closed, the connection to
-        /// it was lost).
+        /// Waits for a key, a signal, or so long; false once the terminal has gone (its window was closed,
+        /// the connection to it was lost).
         pub(crate) fn wait(&self, most: Duration) -> bool {
             let stdin = io::stdin();
             let fd: BorrowedFd<'_> = self.tty.as_ref().map_or_else(|| stdin.as_fd(), AsFd::as_fd);

@@ -1,5 +1,5 @@
-//! `tcpwhy view`: findings, connections, the exchanges of one with its graph, and the ladder of one exchange, in a terminal
-//! of 80 by 24 and more. Keys are shown in the last line, and all of them by `?`.
+//! `tcpwhy view`: findings, connections, the exchanges of one with its graph, and the ladder of one exchange,
+//! in a terminal of 80 by 24 and more. Keys are shown in the last line, and all of them by `?`.
 
 mod bars;
 mod draw;
@@ -27,8 +27,8 @@ const MOST: usize = 20_000;
 /// Packets of a graph.
 const GRAPH: usize = 200_000;
 
-/// Shows it until the user leaves. The terminal is put back whatever happens: `try_init` installs a panic hook that does it
-/// before the message is printed, and signals that end the program set `stop`.
+/// Shows it until the user leaves. The terminal is put back whatever happens: `try_init` installs a panic
+/// hook that does it before the message is printed, and signals that end the program set `stop`.
 pub(crate) fn run(loaded: &Loaded, stop: &AtomicBool) -> anyhow::Result<()> {
     let mut terminal = ratatui::try_init()?;
     let done = browse(&mut terminal, loaded, stop);
@@ -68,7 +68,8 @@ fn browse(terminal: &mut ratatui::DefaultTerminal, loaded: &Loaded, stop: &Atomi
     Ok(())
 }
 
-/// Tests of what a panic leaves behind (tests/view_test.py) ask for one by the environment; a release build knows of none.
+/// Tests of what a panic leaves behind (tests/view_test.py) ask for one by the environment; a release build
+/// knows of none.
 fn fails_on_purpose() -> bool {
     cfg!(debug_assertions) && std::env::var_os("TCPWHY_TEST_PANIC").is_some()
 }

@@ -272,7 +272,8 @@ fn the_clock_steps_back() {
     }
 }
 
-/// One packet that is stamped hours or years away from those around it stretches nothing, wherever it stands; that is said.
+/// One packet that is stamped hours or years away from those around it stretches nothing, wherever it stands;
+/// that is said.
 #[test]
 fn one_stamp_far_from_all_others() {
     let dir = Dir::new();
@@ -332,8 +333,8 @@ fn one_bad_file_does_not_stop_the_others() {
     assert_eq!(ran.out, "");
 }
 
-/// A fault of the program itself costs the capture that shows it: its name is said, nothing of it stays, the others are done; and the
-/// next call, without the fault, completes the tables.
+/// A fault of the program itself costs the capture that shows it: its name is said, nothing of it stays, the
+/// others are done; and the next call, without the fault, completes the tables.
 #[cfg(all(debug_assertions, feature = "parquet"))]
 #[test]
 fn a_worker_that_dies() {
@@ -360,7 +361,8 @@ fn a_worker_that_dies() {
     );
 }
 
-/// One clock that nobody had set would be all that is left of the sums over a folder: that capture is left aside, and named.
+/// One clock that nobody had set would be all that is left of the sums over a folder: that capture is left
+/// aside, and named.
 #[test]
 fn a_broken_clock_in_a_folder_spoils_no_sum() {
     for late in [86_400 * 400, -3_600] {

@@ -1,4 +1,5 @@
-//! `tcpwhy check` beside planted faults (`faults.py`), each in a network namespace of its own; skipped where there may be none.
+//! `tcpwhy check` beside planted faults (`faults.py`), each in a network namespace of its own; skipped where
+//! there may be none.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -93,8 +94,8 @@ fn ports_in_time_wait_that_can_be_used_again_are_no_fault() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// As root, who alone may attach programs: beside a fault in a network namespace, started by `before`, such as a shell. None, after
-/// saying why, where that is not possible.
+/// As root, who alone may attach programs: beside a fault in a network namespace, started by `before`, such
+/// as a shell. None, after saying why, where that is not possible.
 fn found_as_root(fault: &str, before: &[&str]) -> Option<Vec<Value>> {
     let skip = |why: &str| {
         crate::skips::skip(&format!("check: {fault}"), why, env!("CARGO_TARGET_TMPDIR"));
@@ -133,8 +134,8 @@ fn buffers_that_programs_set_are_told() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// A limit for the sockets of a control group, where there are groups of the first version; those of the second are tested in
-/// `live/src/check/groups.rs`.
+/// A limit for the sockets of a control group, where there are groups of the first version; those of the
+/// second are tested in `live/src/check/groups.rs`.
 #[test]
 fn a_memory_limit_of_a_control_group_is_told() {
     let group = PathBuf::from(format!("/sys/fs/cgroup/memory/tcpwhy-test-{}", std::process::id()));

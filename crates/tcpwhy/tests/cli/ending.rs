@@ -41,7 +41,8 @@ fn ended(mut child: Child) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// As `ended`, after so many seconds for the signal: on a busy machine it may be taken note of after the input had ended.
+/// As `ended`, after so many seconds for the signal: on a busy machine it may be taken note of after the
+/// input had ended.
 fn stopped(mut child: Child, seconds: u64) -> Output {
     let began = Instant::now();
     while child.try_wait().unwrap().is_none() && began.elapsed() < Duration::from_secs(seconds) {
@@ -259,7 +260,8 @@ fn a_pipe_with_a_name_is_read_to_its_end() {
     }
 }
 
-/// Pipes as shells make them of programs (`<(zstdcat a.pcap.zst)`): whatever reads twice or several inputs says what it says of files.
+/// Pipes as shells make them of programs (`<(zstdcat a.pcap.zst)`): whatever reads twice or several inputs
+/// says what it says of files.
 #[cfg(target_os = "linux")]
 #[test]
 fn pipes_are_read_as_often_as_files() {

@@ -50,7 +50,8 @@ fn a_question_about_a_cause_goes_on_where_it_may_have_been() {
     assert!(shown.iter().all(|line| !line.contains("client 0, server 0")), "{}", ran.out);
 }
 
-/// The slowest waits are the openings there, in which the listener dropped SYNs; and what is not listed is said, with what lists it.
+/// The slowest waits are the openings there, in which the listener dropped SYNs; and what is not listed is
+/// said, with what lists it.
 #[test]
 fn slow_openings_are_among_the_slowest_and_the_others_can_be_seen() {
     let path = bundled("lab/accept_overflow_abort0/cap.client.pcap.zst");

@@ -1,4 +1,5 @@
-//! Names that somebody else chose: nothing in them acts on the terminal, or on the shell that a printed line is pasted into.
+//! Names that somebody else chose: nothing in them acts on the terminal, or on the shell that a printed line
+//! is pasted into.
 
 use crate::common::{Dir, Pcap, smtp, tcpwhy};
 use std::fs;

@@ -20,8 +20,8 @@ fn a_small_window_of_http_2_is_told_within_tls() {
     }
 }
 
-/// Programs that write 1,400 bytes every 4 ms over 60 ms, and 4 KB every 3 ms over 20 ms, with an ACK shortly before most of their writes: no buffer held
-/// them (rules 92 and 103).
+/// Programs that write 1,400 bytes every 4 ms over 60 ms, and 4 KB every 3 ms over 20 ms, with an ACK shortly
+/// before most of their writes: no buffer held them (rules 92 and 103).
 #[test]
 fn a_steady_writer_fills_no_buffer() {
     for (name, paused) in [("steady_writer.pcap", 900), ("clocked_writer.pcap.gz", 640)] {
@@ -36,8 +36,8 @@ fn a_steady_writer_fills_no_buffer() {
     }
 }
 
-/// A client keeps four requests out. A server that works 20 ms for each is busy all the time, however far it is, and more at once would gain nothing; one that
-/// answers at once leaves nothing but the way (rule 104).
+/// A client keeps four requests out. A server that works 20 ms for each is busy all the time, however far it
+/// is, and more at once would gain nothing; one that answers at once leaves nothing but the way (rule 104).
 #[test]
 fn requests_that_are_sent_ahead() {
     let captures = [
@@ -55,10 +55,12 @@ fn requests_that_are_sent_ahead() {
             of.map_or(0.0, |c| c["share_of_requests"].as_f64().unwrap())
         };
         let (work, way) = (share("server_think"), share("path_delay"));
-        // Answers of nginx come now before the last request is there and now after it, so that the way has a part (it had 82 %).
+        // Answers of nginx come now before the last request is there and now after it, so that the way has a
+        // part (it had 82 %).
         let (least, most) = match name {
             "h2_ahead" => (0.5, 0.35),
-            // The server's pauses between answers, before it had shown that requests cross them, are its own as well (it was 28 % work and 27 % way).
+            // The server's pauses between answers, before it had shown that requests cross them, are its own
+            // as well (it was 28 % work and 27 % way).
             "asked_ahead_server" => (0.7, 0.06),
             _ => (0.8, 0.1),
         };
@@ -84,7 +86,8 @@ fn spent(name: &str) -> (impl Fn(&str) -> i64, i64, serde_json::Value) {
     (time, total, json)
 }
 
-/// `redis-cli --pipe` sends a megabyte over 30 ms, and reads the answers meanwhile: slow start and the window, at both ends (rule 112).
+/// `redis-cli --pipe` sends a megabyte over 30 ms, and reads the answers meanwhile: slow start and the
+/// window, at both ends (rule 112).
 #[test]
 fn answers_that_cross_a_stream_are_no_turns() {
     for name in ["redis_pipe_client.pcap.gz", "redis_pipe_server.pcap.gz"] {
@@ -97,7 +100,8 @@ fn answers_that_cross_a_stream_are_no_turns() {
     }
 }
 
-/// Four requests of 16 KB are out, which Linux pushes several times each, to a server that answers at once: it had nothing before it (rule 104).
+/// Four requests of 16 KB are out, which Linux pushes several times each, to a server that answers at once:
+/// it had nothing before it (rule 104).
 #[test]
 fn large_requests_that_are_sent_ahead() {
     let (time, ..) = spent("large_ahead.pcap.gz");
@@ -105,7 +109,8 @@ fn large_requests_that_are_sent_ahead() {
     assert!(work < 10 && way > 1_400, "{work} {way}");
 }
 
-/// Three downloads fill a link together: what held each of them is no fault, and a faster link alone helps all (rule 99).
+/// Three downloads fill a link together: what held each of them is no fault, and a faster link alone helps
+/// all (rule 99).
 #[test]
 fn downloads_side_by_side_share_a_link() {
     let file = format!("{}/../../captures/programs/three_downloads.pcap.gz", env!("CARGO_MANIFEST_DIR"));
@@ -125,8 +130,8 @@ fn downloads_side_by_side_share_a_link() {
     assert!(pauses < 100_000_000, "their server wrote all at once: {pauses}");
 }
 
-/// Real programs in TLS 1.3: a server that works is no pause in an answer, though its library has sent tickets and settings before, and Nagle's algorithm holds
-/// what clients say first (rule 109).
+/// Real programs in TLS 1.3: a server that works is no pause in an answer, though its library has sent
+/// tickets and settings before, and Nagle's algorithm holds what clients say first (rule 109).
 #[test]
 fn what_libraries_say_within_tls_is_no_answer() {
     let ms = |value: &serde_json::Value| value.as_i64().unwrap() / 1_000_000;

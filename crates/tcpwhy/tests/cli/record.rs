@@ -1,5 +1,5 @@
-//! `tcpwhy record` over loopback in a network namespace of its own, where the kernel's TCP stalls by rule; skipped where there may be
-//! none.
+//! `tcpwhy record` over loopback in a network namespace of its own, where the kernel's TCP stalls by rule;
+//! skipped where there may be none.
 
 use crate::common::Dir;
 use serde_json::Value;
@@ -29,8 +29,8 @@ print('all answered')
 
 const BIN: &str = env!("CARGO_BIN_EXE_tcpwhy");
 
-/// A shell that runs `script` in a network namespace of its own (and a mount namespace); $0 is the program, $1 its file.
-/// None, after saying so, where it may not, or where there are no packets to be seen.
+/// A shell that runs `script` in a network namespace of its own (and a mount namespace); $0 is the program,
+/// $1 its file. None, after saying so, where it may not, or where there are no packets to be seen.
 pub(crate) fn apart(script: &str, file: &Path) -> Option<Output> {
     let script = format!("ip link set lo up && {{ {script}\n}}");
     // With the signals of a terminal, whoever runs the test.
@@ -196,8 +196,8 @@ else:
         time.sleep(0.05)
 ";
 
-/// Two at once, of which one is killed: what it had in the kernel is gone, its file can be read; the other goes on, and SIGTERM ends
-/// it with a whole file.
+/// Two at once, of which one is killed: what it had in the kernel is gone, its file can be read; the other
+/// goes on, and SIGTERM ends it with a whole file.
 #[test]
 fn a_killed_one_leaves_nothing_and_a_second_one_goes_on() {
     let dir = Dir::new();
@@ -287,8 +287,8 @@ fn an_earlier_recording_stays_until_there_is_another() {
     assert_eq!(explain(&file)["capture"]["connections"], 1, "through a pipe");
 }
 
-/// Answers at once, but for the 300th, which takes its time; goes on until it is ended. The ring has no SYN any more: a port below that of
-/// any client tells who answers.
+/// Answers at once, but for the 300th, which takes its time; goes on until it is ended. The ring has no SYN
+/// any more: a port below that of any client tells who answers.
 const ONE_SLOW: &str = "
 import socket, sys, threading, time
 def serve(listener):
@@ -387,7 +387,8 @@ fn a_full_disk_leaves_what_was_saved_before() {
     }
 }
 
-/// Whoever ends it ends its command: that gets the signal, what was seen of it is saved, and where nothing is to be saved no empty file is left.
+/// Whoever ends it ends its command: that gets the signal, what was seen of it is saved, and where nothing is
+/// to be saved no empty file is left.
 #[test]
 fn a_command_is_ended_with_it() {
     let dir = Dir::new();

@@ -1,5 +1,5 @@
-//! A writer that does not sleep, beside what it says of itself: until there was room it was refused (EAGAIN or a short write), and from
-//! then until it wrote it was late.
+//! A writer that does not sleep, beside what it says of itself: until there was room it was refused (EAGAIN
+//! or a short write), and from then until it wrote it was late.
 
 use crate::common::Dir;
 use serde_json::Value;
@@ -10,7 +10,8 @@ use std::process::Command;
 const REFUSALS: i64 = 20;
 const LATE_NS: i64 = 60_000_000;
 
-/// Says of each connection its port, refusals by EAGAIN, and nanoseconds: until it was told of room, and from then until it wrote.
+/// Says of each connection its port, refusals by EAGAIN, and nanoseconds: until it was told of room, and from
+/// then until it wrote.
 const WRITER: &str = "
 import json, select, socket, sys, threading, time
 listener = socket.socket()
@@ -131,8 +132,8 @@ fn explain_of_a_record_tells_them_apart() {
         };
         let (reader, writer) = (time(&["slow_reader", "receive_window"]), time(&["sender_pause"]));
         assert_eq!(time(&["send_buffer"]), 0, "{connection:#}");
-        // While it is late the reader takes what the kernel still holds, which is half of that time. On a busy machine the prompt one is
-        // woken late, too.
+        // While it is late the reader takes what the kernel still holds, which is half of that time. On a
+        // busy machine the prompt one is woken late, too.
         if late {
             assert!(writer > REFUSALS * LATE_NS / 4, "{reader} {writer}: {connection:#}");
         }

@@ -97,7 +97,8 @@ impl User {
 }
 
 impl Ran {
-    /// The code, words that are on standard error, and the code in its last line, which stands there for our failures, too.
+    /// The code, words that are on standard error, and the code in its last line, which stands there for our
+    /// failures, too.
     #[track_caller]
     fn ends_with_answer(&self, code: i32, words: &[&str]) {
         self.ends(code, words);
@@ -147,7 +148,8 @@ fn stalls_are_named_and_the_fixed_program_passes() {
     let slow = guarded(&[]);
     slow.ends(4, &["Nagle held a small write", "nagle_delayed_ack>5% holds", "returned 0"]);
     assert_eq!(slow.out, "done\n", "what the command prints stays as it is");
-    // On one quiet host an ACK may happen to come between two writes that nobody held, microseconds apart: then once more.
+    // On one quiet host an ACK may happen to come between two writes that nobody held, microseconds apart:
+    // then once more.
     let mut runs = (0..5).map(|_| guarded(&["nodelay"])).skip_while(|ran| ran.err.contains("Nagle held"));
     let fixed = runs.next().expect("none of five runs without a hold");
     fixed.ends(0, &["returned 0"]);

@@ -143,7 +143,8 @@ fn cut(pcap: &[u8], most: usize) -> Vec<u8> {
     out
 }
 
-/// No answer offers a fix to the client or the server and says beside another finding of that connection that it would be vain there.
+/// No answer offers a fix to the client or the server and says beside another finding of that connection that
+/// it would be vain there.
 #[test]
 fn no_fix_is_offered_and_called_vain() {
     let list = |f: &Value, of: &str| f[of].as_array().cloned().unwrap_or_default();

@@ -58,7 +58,8 @@ fn a_syn_that_never_came_to_the_server_is_the_path_s_and_no_longer_queue_is_offe
     assert!(said.contains("never came to the server's tap"), "{said}");
 }
 
-/// While its loss is repaired a sender does not go by ACKs alone: what left late then was no application (it had all been written).
+/// While its loss is repaired a sender does not go by ACKs alone: what left late then was no application (it
+/// had all been written).
 #[test]
 fn who_repairs_a_loss_does_not_pause() {
     let [client, server] = both("loss_middle_one");
@@ -68,8 +69,9 @@ fn who_repairs_a_loss_does_not_pause() {
     assert!(budget["congestion_window"].as_i64() > Some(3_000_000), "{budget}");
 }
 
-/// A server with TCP_NODELAY that writes a row of 700 bytes every millisecond, over 20 ms: the clock that shows beside it counts where the other tap is
-/// explained, too (rule 92). It was a full send buffer there, with most of the time promised of a larger one.
+/// A server with TCP_NODELAY that writes a row of 700 bytes every millisecond, over 20 ms: the clock that
+/// shows beside it counts where the other tap is explained, too (rule 92). It was a full send buffer there,
+/// with most of the time promised of a larger one.
 #[test]
 fn a_writer_with_a_clock_of_its_own_fills_no_buffer() {
     let [client, server] =
@@ -83,8 +85,9 @@ fn a_writer_with_a_clock_of_its_own_fills_no_buffer() {
     }
 }
 
-/// Lines of 200 bytes every half a millisecond under Nagle's algorithm: segments are full, and pass evenly. By their time stamps they left so before any ACK
-/// came, which no link sets apart (rule 116). It was the bandwidth of a link of 3 Mbit/s, sure.
+/// Lines of 200 bytes every half a millisecond under Nagle's algorithm: segments are full, and pass evenly.
+/// By their time stamps they left so before any ACK came, which no link sets apart (rule 116). It was the
+/// bandwidth of a link of 3 Mbit/s, sure.
 #[test]
 fn lines_that_nagle_joins_are_no_link() {
     let files = ["client", "server"].map(|end| bundled(&format!("captures/taps/lines.{end}.pcap.zst")));
@@ -97,8 +100,9 @@ fn lines_that_nagle_joins_are_no_link() {
     }
 }
 
-/// Answers of 500 bytes that a server holds with MSG_MORE to the kernel's timer (228 to 243 ms), and that it sends after 228 ms of sleep: seen alone at either end,
-/// and at both. It is the kernel's clock that tells them apart, which shows beside the server (rule 115).
+/// Answers of 500 bytes that a server holds with MSG_MORE to the kernel's timer (228 to 243 ms), and that it
+/// sends after 228 ms of sleep: seen alone at either end, and at both. It is the kernel's clock that tells
+/// them apart, which shows beside the server (rule 115).
 #[test]
 fn a_corked_answer_leaves_with_the_kernels_clock() {
     let largest = |name: &str, ends: &[&str]| {

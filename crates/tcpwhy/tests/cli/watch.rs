@@ -32,7 +32,8 @@ print(listener.getsockname()[1], flush=True)
 input()
 ";
 
-/// Four threads in connect() to a listener that is full and takes nobody, two that read what never comes; says its port.
+/// Four threads in connect() to a listener that is full and takes nobody, two that read what never comes;
+/// says its port.
 const STUCK: &str = "
 import socket, threading
 listener = socket.create_server(('127.0.0.1', 0), backlog=1)
@@ -248,8 +249,8 @@ fn kernel_events_measure_what_is_held() {
         let events = &d["connections"][0]["events"]["nagle_delayed_ack"];
         (events["count"].as_i64().unwrap_or(0), events["time_ns"].as_i64().unwrap_or(0))
     };
-    // Each hold is as long as the delayed ACK of Linux, 40 ms and a jiffy or two; on a machine that does something else, too,
-    // a few are longer.
+    // Each hold is as long as the delayed ACK of Linux, 40 ms and a jiffy or two; on a machine that does
+    // something else, too, a few are longer.
     let document =
         until(&["--once", "--json", "--all-events", "--interval", "2s", "--port", &program.1], |d| {
             let (count, time) = held(d);
@@ -340,7 +341,8 @@ fn each_wait_is_a_line() {
     );
 }
 
-/// Where nothing waits, the programs that run for each write and read are detached; where something does, they measure it again.
+/// Where nothing waits, the programs that run for each write and read are detached; where something does,
+/// they measure it again.
 #[test]
 fn kernel_events_rest_where_nothing_waits() {
     let dir = crate::common::Dir::new();

@@ -25,8 +25,8 @@ while True:
             c.recv(100, socket.MSG_WAITALL)
 ";
 
-/// A client that uploads in pieces while the server sits in recv(), a server that greets late, and one that works for as long as
-/// its client waits, which asks again at once; says their ports.
+/// A client that uploads in pieces while the server sits in recv(), a server that greets late, and one that
+/// works for as long as its client waits, which asks again at once; says their ports.
 const TURNS: &str = "
 import socket, threading, time
 def serve(work):

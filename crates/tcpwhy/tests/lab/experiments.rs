@@ -61,7 +61,8 @@ fn figures_and_verdicts() {
     );
 }
 
-/// Each request waits for the delayed ACK's 40 ms in each run: that is no chance. A busy machine may make a wait some milliseconds longer.
+/// Each request waits for the delayed ACK's 40 ms in each run: that is no chance. A busy machine may make a
+/// wait some milliseconds longer.
 #[test]
 fn what_all_runs_wait_for_is_no_pattern() {
     let Some(_alone) = alone() else { return };

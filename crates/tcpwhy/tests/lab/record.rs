@@ -1,4 +1,5 @@
-//! `tcpwhy record` beside the lab's runs: what `explain` then says with the kernel as witness is what the label of the run says.
+//! `tcpwhy record` beside the lab's runs: what `explain` then says with the kernel as witness is what the
+//! label of the run says.
 
 use crate::common::{BIN, Dir, alone, skip};
 use crate::watch::{UPLOAD, beside};
@@ -11,8 +12,9 @@ use std::process::Command;
 /// Nanoseconds by cause and source.
 type Times = BTreeMap<(String, String), i64>;
 
-/// Time in requests by cause and source where most kernel events were seen, which is at the sender; and what the label says of the
-/// client's capture. Again where the recording came too late to see most of these bytes.
+/// Time in requests by cause and source where most kernel events were seen, which is at the sender; and what
+/// the label says of the client's capture. Again where the recording came too late to see most of these
+/// bytes.
 fn recorded(bytes: u64, options: &str) -> Option<(Times, Value)> {
     let scenario = format!("{}{options}", UPLOAD.replace("BYTES", &bytes.to_string()));
     for _ in 0..3 {

@@ -1,5 +1,6 @@
-//! `tcpwhy watch --sampled` beside the lab's runs: kernel TCP over an emulated link, looked at from the host of either end. What it
-//! says is compared with the label of the run, which the lab works out from what applications and kernels did.
+//! `tcpwhy watch --sampled` beside the lab's runs: kernel TCP over an emulated link, looked at from the host
+//! of either end. What it says is compared with the label of the run, which the lab works out from what
+//! applications and kernels did.
 
 use crate::common::{BIN, Dir, Ran, alone, skip};
 use serde_json::Value;
@@ -16,9 +17,9 @@ struct Seen {
     label: Value,
 }
 
-/// Runs a scenario with a command in each of its network namespaces, which `--netns` is added to: what the commands printed,
-/// and the run's label; NUMBER in an argument is another one for each. Again where the lab says that the machine was too busy for exact times; none, after saying so, if it
-/// always is.
+/// Runs a scenario with a command in each of its network namespaces, which `--netns` is added to: what the
+/// commands printed, and the run's label; NUMBER in an argument is another one for each. Again where the lab
+/// says that the machine was too busy for exact times; none, after saying so, if it always is.
 pub(crate) fn beside(scenario: &str, command: &[&str]) -> Option<(Vec<Vec<u8>>, Value)> {
     for _ in 0..3 {
         let dir = Dir::new();
@@ -97,8 +98,9 @@ fn tiles(row: &Value) {
 }
 
 impl Seen {
-    /// Share of the time of causes at an end. The rest of the applications' time is left out: the client's pause behind its first
-    /// bytes may look like a server that thinks, and where an end did nothing but think there is no other time.
+    /// Share of the time of causes at an end. The rest of the applications' time is left out: the client's
+    /// pause behind its first bytes may look like a server that thinks, and where an end did nothing but
+    /// think there is no other time.
     fn share(&self, end: &str, causes: &[&str]) -> f64 {
         let (mut named, mut all) = (0.0, 0.0);
         for part in self.ends[end]["total"].as_array().unwrap() {
@@ -118,8 +120,8 @@ impl Seen {
         worst.map_or("none", |p| p["cause"].as_str().unwrap())
     }
 
-    /// What `watch` calls worst at an end is what the run was made for, and nothing that its label contradicts: where the
-    /// lab could not work out what most of the time was, that is empty.
+    /// What `watch` calls worst at an end is what the run was made for, and nothing that its label
+    /// contradicts: where the lab could not work out what most of the time was, that is empty.
     #[track_caller]
     fn agrees(&self, end: &str, made_for: &str) {
         let worst = self.worst(end);

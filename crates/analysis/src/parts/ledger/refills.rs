@@ -1,5 +1,5 @@
-//! A flow-control window above TCP that runs out and is refilled, again and again: the one who sends stops until a few bytes of the other
-//! end come, and goes on at once (rule 98).
+//! A flow-control window above TCP that runs out and is refilled, again and again: the one who sends stops
+//! until a few bytes of the other end come, and goes on at once (rule 98).
 
 use crate::confidence::{Rule, Tap};
 use crate::exchange::Recorded;
@@ -10,14 +10,16 @@ use crate::track::Tracker;
 use tcpwhy_base::protocol::{TLS_ADDS, TLS_HEAD, WINDOW_UPDATE_LEN};
 use tcpwhy_base::{Cause, End, Ends, Nanos, Side};
 
-/// A message of SSH that grants has no more bytes: 36 to 68 with what encrypts it (RFC 4254, 5.2; RFC 4253, 6), and may stand beside another one.
+/// A message of SSH that grants has no more bytes: 36 to 68 with what encrypts it (RFC 4254, 5.2; RFC 4253,
+/// 6), and may stand beside another one.
 const CREDIT: u64 = 128;
 
 /// What is granted is no less: two segments and more.
 const GRANTED: u32 = 4_096;
 
-/// The same within TLS, where a request may be as short as what grants (repeated headers of HTTP/2 take a byte each, RFC 7541): the largest frame that
-/// all must take (RFC 9113, 4.2), while windows begin at four of them.
+/// The same within TLS, where a request may be as short as what grants (repeated headers of HTTP/2 take a
+/// byte each, RFC 7541): the largest frame that all must take (RFC 9113, 4.2), while windows begin at four of
+/// them.
 pub(crate) const GRANTED_WITHIN_TLS: u32 = 16_384;
 
 /// A WINDOW_UPDATE has no less, with what encrypts it.
@@ -52,9 +54,10 @@ pub(super) fn soon(track: &Tracker) -> Nanos {
 }
 
 impl Refills {
-    /// The same after this exchange, where the one before ended then. It is no chance the second time in a row: in HTTP/2 if nothing but grants
-    /// was said for what came, in SSH if as much came as the time before. Afar from who sends, an ACK beside a grant may have let it go: no more
-    /// than before may come then, and has to leave room in TCP's window.
+    /// The same after this exchange, where the one before ended then. It is no chance the second time in a
+    /// row: in HTTP/2 if nothing but grants was said for what came, in SSH if as much came as the time
+    /// before. Afar from who sends, an ACK beside a grant may have let it go: no more than before may come
+    /// then, and has to leave room in TCP's window.
     #[inline]
     pub(super) fn after(
         self,
@@ -84,7 +87,8 @@ impl Refills {
             Some("ssh") => same && few <= CREDIT && ex.turns <= 1,
             _ => self.may_be_h2 && told(),
         };
-        // Who had more to send does so at once: what an application made meanwhile was no more. A client's next bytes are the next exchange.
+        // Who had more to send does so at once: what an application made meanwhile was no more. A client's
+        // next bytes are the next exchange.
         let late = |from: Nanos, to: Nanos, trip: Nanos| to - from > trip + soon(track);
         let server_was_late =
             || !by_server && ex.response_start.is_none_or(|first| late(ex.start, first, track.rtt_or_zero()));
@@ -103,8 +107,8 @@ impl Refills {
         }
     }
 
-    /// Beside who sends, grants of the other end are turns within one exchange, where data is still on its way when they come: what they let go again and again, but for
-    /// the request.
+    /// Beside who sends, grants of the other end are turns within one exchange, where data is still on its
+    /// way when they come: what they let go again and again, but for the request.
     pub(super) fn within(self, ex: &Recorded, track: &Tracker) -> Option<Refills> {
         let Ends { client, server } = ex.bytes;
         let by_server = server < client;
@@ -114,7 +118,8 @@ impl Refills {
         let granted = (client.max(server) / u64::from(ex.turns.max(1))).try_into().unwrap_or(u32::MAX);
         let each = credit / ex.turns.max(1);
         let few = u16::try_from(each).unwrap_or(u16::MAX);
-        // The first turn is the request, and the last flight what is left: of four turns or more half as much for each is granted as often.
+        // The first turn is the request, and the last flight what is left: of four turns or more half as much
+        // for each is granted as often.
         let again = self.may_be_h2 && ex.turns >= 4 && each >= ENCRYPTED && granted >= GRANTED_WITHIN_TLS / 2;
         (again && rest <= REQUEST && track.near(grantor.peer())).then_some(Refills {
             bytes: granted,

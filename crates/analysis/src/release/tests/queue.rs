@@ -2,8 +2,9 @@
 
 use super::*;
 
-/// A full segment in the middle of a run, 15 ms behind the one before, of a sender 20 ms away: what an ACK let go left 20 ms before it
-/// passed. What came until 2.5 ms after the one before had left (an eighth for jitter) had let that go.
+/// A full segment in the middle of a run, 15 ms behind the one before, of a sender 20 ms away: what an ACK
+/// let go left 20 ms before it passed. What came until 2.5 ms after the one before had left (an eighth for
+/// jitter) had let that go.
 #[test]
 fn what_no_ack_can_have_released_was_in_the_queue() {
     let from = Nanos::ZERO - ms(20) + ms(20).part(8);
@@ -20,14 +21,16 @@ fn what_no_ack_can_have_released_was_in_the_queue() {
     assert!(matches!(pushed.release().wait, Wait::Pause(_)));
 }
 
-/// Seen from afar (rule 72): no ACK can have reached the sender in the wait, but for an eighth of its reaction, so it was on its way.
+/// Seen from afar (rule 72): no ACK can have reached the sender in the wait, but for an eighth of its
+/// reaction, so it was on its way.
 #[test]
 fn what_no_ack_released_was_in_the_queue() {
     row(ms(12), MSS).far().is(Wait::Burst);
     let acked = |before: i64| row(ms(12), MSS).far().acked_in_part(Nanos(-before));
     acked(17_500_000).is(Wait::Burst);
     assert!(matches!(acked(17_499_999).release().wait, Wait::Acked(_)));
-    // The window had no room before that ACK, which came when the one before had passed the tap: the window, and then the queue.
+    // The window had no room before that ACK, which came when the one before had passed the tap: the window,
+    // and then the queue.
     let shut = |before: i64| {
         acked(before).with(|r| {
             let mut ack = *r.acks.newest_first().next().unwrap();

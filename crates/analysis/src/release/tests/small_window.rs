@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A segment fits into a window of six, four are in flight and the congestion window has room for ten: while an ACK is due, Linux keeps
-/// less than a third for a larger burst.
+/// A segment fits into a window of six, four are in flight and the congestion window has room for ten: while
+/// an ACK is due, Linux keeps less than a third for a larger burst.
 #[test]
 fn room_that_is_not_worth_a_burst_is_left() {
     let after = |first: i64, change: fn(&mut Row)| {
@@ -45,7 +45,8 @@ fn a_timer_sends_into_a_small_window() {
     probed(4 * MSS, 189).is(pause(0, false));
 }
 
-/// Beside the receiver a window of four segments, acknowledged at once by an ACK that came late: its reader had it so long (rule 86).
+/// Beside the receiver a window of four segments, acknowledged at once by an ACK that came late: its reader
+/// had it so long (rule 86).
 #[test]
 fn a_late_ack_for_several_segments_waited_for_the_reader() {
     let opened = |waited: i64, late: i64, change: fn(&mut Row)| {
@@ -91,8 +92,8 @@ fn a_window_that_grows_says_nothing_of_what_was_read() {
     assert_eq!(opened(20 * MSS + 1), Wait::Closed { window: flight, flight, unread: Some(Nanos::ZERO) });
 }
 
-/// A window of twenty segments is acknowledged as a whole, with eight of them still to be read: by a reader that had been there just before, or was
-/// just after, or by one that leaves something there each time.
+/// A window of twenty segments is acknowledged as a whole, with eight of them still to be read: by a reader
+/// that had been there just before, or was just after, or by one that leaves something there each time.
 #[test]
 fn whoever_has_caught_up_is_no_slow_reader() {
     let opened = |before: u32, since: Option<u32>, left: u32| {
@@ -120,8 +121,8 @@ fn whoever_has_caught_up_is_no_slow_reader() {
     assert!(is_reader(opened(20, None, 1)));
 }
 
-/// Windows have been low for so long when an ACK for three segments comes, so late, and the next segment leaves 13 ms behind it, let go by nothing: whether its
-/// reader had left something there (rule 21).
+/// Windows have been low for so long when an ACK for three segments comes, so late, and the next segment
+/// leaves 13 ms behind it, let go by nothing: whether its reader had left something there (rule 21).
 #[test]
 fn what_a_pace_holds_may_lie_unread() {
     let lies = |low: Nanos, late: Nanos, took: u32| {

@@ -4,9 +4,10 @@ use super::super::logs::{Logs, Reading};
 use super::super::waiting::{KINDS, Kind, OTHERS, REQUEST, kind_of};
 use super::{Conn, Held, Log, Output, Room, Segment, Unpacked, state_of};
 
-/// So many run side by side. Their states, 3 KB each, are in the second cache together; with more the rules are read for each little less
-/// often, and what is read besides becomes more (a cache of 32 KB, simulated; ten short packets of each connection: misses of code and of data
-/// for each connection 1,530 and 390 with one, 640 and 420 with four, 480 and 490 with eight, 390 and 650 with sixteen).
+/// So many run side by side. Their states, 3 KB each, are in the second cache together; with more the rules
+/// are read for each little less often, and what is read besides becomes more (a cache of 32 KB, simulated;
+/// ten short packets of each connection: misses of code and of data for each connection 1,530 and 390 with
+/// one, 640 and 420 with four, 480 and 490 with eight, 390 and 650 with sixteen).
 pub(in crate::table) const TOGETHER: usize = 8;
 
 /// One of them, on its way.
@@ -100,8 +101,9 @@ impl Held {
         self.has_run(conn, parts, room);
     }
 
-    /// The same of several, no more than [`TOGETHER`]. The rules are the most of the program, and larger than the first cache: a packet
-    /// finds there what the same kind of packet of another connection went through just before.
+    /// The same of several, no more than [`TOGETHER`]. The rules are the most of the program, and larger than
+    /// the first cache: a packet finds there what the same kind of packet of another connection went through
+    /// just before.
     pub(in crate::table) fn run_all<'a>(
         all: impl Iterator<Item = &'a mut Held>,
         parts: &mut Output,
@@ -114,7 +116,8 @@ impl Held {
         running.extend(waiting.iter_mut().map(|held| Running::of(held, &room.logs)));
         let mut at = Waiting::default();
         running.iter().enumerate().for_each(|(n, one)| at.put(n, one.next));
-        // A request ends the exchange before it, which takes the most rules: whoever has come to one waits until all have.
+        // A request ends the exchange before it, which takes the most rules: whoever has come to one waits
+        // until all have.
         while at.0 != [0; KINDS] {
             let mut went_on = false;
             for kind in OTHERS {

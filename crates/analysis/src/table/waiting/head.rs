@@ -3,8 +3,8 @@
 use super::end_of;
 use tcpwhy_base::Segment;
 
-/// What the latest packets were, by which the next one is packed: of each end (the client's is the second), and of both. Of rooms one
-/// after the other what the last of them says of the others, and each of the next.
+/// What the latest packets were, by which the next one is packed: of each end (the client's is the second),
+/// and of both. Of rooms one after the other what the last of them says of the others, and each of the next.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(in crate::table) struct Head {
@@ -47,7 +47,8 @@ impl Head {
         (self.link >> NUMBER, self.link & ((1 << NUMBER) - 1))
     }
 
-    /// It is full, with so many bytes used, and another one with this number follows. What stands before the packets of that.
+    /// It is full, with so many bytes used, and another one with this number follows. What stands before the
+    /// packets of that.
     pub(in crate::table) fn go_on_in(&mut self, used: usize, next: u32, (before, first): (u32, u32)) -> Head {
         let head = Head { link: before << NUMBER | first, ..*self };
         (self.frame, self.link) = (used as u64, next);
@@ -60,8 +61,8 @@ impl Head {
     }
 }
 
-/// What may change at any time of one packet, or from one to the next of an end: identifier, the lower half of how far it acknowledges, window, length.
-/// What seldom changes comes last.
+/// What may change at any time of one packet, or from one to the next of an end: identifier, the lower half
+/// of how far it acknowledges, window, length. What seldom changes comes last.
 #[inline(always)]
 pub(super) fn changing(id: u16, acks: u16, window: u16, len: u16) -> u64 {
     u64::from(id) | u64::from(acks) << 16 | u64::from(window) << 32 | u64::from(len) << 48

@@ -76,8 +76,9 @@ impl Changes {
     }
 }
 
-/// A packet waits in the first of these free bytes, if all of it can be kept and there is room: behind those that this is the head of, the latest of
-/// which passed at this time. How many bytes it takes; none: it does not wait.
+/// A packet waits in the first of these free bytes, if all of it can be kept and there is room: behind those
+/// that this is the head of, the latest of which passed at this time. How many bytes it takes; none: it does
+/// not wait.
 #[inline(never)]
 pub(in crate::table) fn take(
     head: &mut Head,

@@ -64,7 +64,8 @@ fn words<const N: usize, const BYTES: usize>(bytes: &[u8], at: usize) -> [u64; N
 }
 
 impl Unpacked {
-    /// Of a connection, the first of whose packets is of this input. Their checksums are missing, which no rule asks for.
+    /// Of a connection, the first of whose packets is of this input. Their checksums are missing, which no
+    /// rule asks for.
     pub(in crate::table) fn of(ends: &Ends<Endpoint>, link: u32, file: u16) -> Unpacked {
         let side =
             |s: End| Side::of(Segment { src: ends[s], dst: ends[s.peer()], link, file, ..Segment::EMPTY });

@@ -113,8 +113,8 @@ impl Half {
         }
     }
 
-    /// Duplicate ACKs and SACK blocks: what came beyond a hole, and what came twice. `plain`: neither payload nor another
-    /// window.
+    /// Duplicate ACKs and SACK blocks: what came beyond a hole, and what came twice. `plain`: neither payload
+    /// nor another window.
     #[inline(always)]
     fn signs_of_loss(&mut self, segment: &Segment, t: Nanos, advance: bool, plain: bool, seen: &mut AckSeen) {
         let flow = &mut self.flow;
@@ -140,7 +140,8 @@ impl Half {
         }
     }
 
-    /// A duplicate was reported: the retransmission of that range was spurious. Gives its length if no recovery goes on.
+    /// A duplicate was reported: the retransmission of that range was spurious. Gives its length if no
+    /// recovery goes on.
     pub(crate) fn on_dsack(&mut self, left: Seq, right: Seq) -> Option<u32> {
         match self.flow.recovery.as_deref_mut() {
             Some(recovery) => {
@@ -194,8 +195,8 @@ impl Half {
         flow.cwnd.acknowledged(advance, flight, initial, flow.recovery.is_some(), view.near);
     }
 
-    /// The ACK that just came, so long after the one before it, waited for a reader and not on the path (rule 86). Behind a loss it waited for that; but a
-    /// probe of the tail is sent because of such a wait.
+    /// The ACK that just came, so long after the one before it, waited for a reader and not on the path (rule
+    /// 86). Behind a loss it waited for that; but a probe of the tail is sent because of such a wait.
     #[cold]
     fn was_read_late(&self, gap: Nanos, view: &View) -> bool {
         let flow = &self.flow;
@@ -222,8 +223,9 @@ impl Half {
         Some(Left { at, queued: t - at - view.peer_reaction - view.rtt.part(8), tick: Nanos::ZERO })
     }
 
-    /// The ACK before this one, and this one, are of segments that left together, so that the link set them apart; or it comes as evenly behind
-    /// such (rule 82). Not if a timer of the receiver may have made it late: that acknowledges less than two full segments.
+    /// The ACK before this one, and this one, are of segments that left together, so that the link set them
+    /// apart; or it comes as evenly behind such (rule 82). Not if a timer of the receiver may have made it
+    /// late: that acknowledges less than two full segments.
     #[cold]
     fn spread_by_link(&self, advance: u32, in_flight: u32, t: Nanos, view: &View) -> bool {
         let flow = &self.flow;
@@ -242,8 +244,8 @@ impl Half {
         flow.recovery.is_none() && flow.first_sack.is_none() && (even || together && prompt)
     }
 
-    /// What the acknowledgement of more bytes says of a recovery: another name for its losses, and whether it is over. `pure`: it came
-    /// without data.
+    /// What the acknowledgement of more bytes says of a recovery: another name for its losses, and whether it
+    /// is over. `pure`: it came without data.
     pub(crate) fn recovers(
         &mut self,
         t: Nanos,

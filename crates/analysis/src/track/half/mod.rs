@@ -6,6 +6,7 @@ mod calm;
 mod heard;
 mod never;
 mod sent;
+mod window;
 
 pub(crate) use calm::Calm;
 
@@ -461,8 +462,7 @@ impl Half {
         self.counts.zero_windows += 1;
     }
 
-    /// A probe: no payload, one below the next sequence number, towards a closed window (Linux tcp_xmit_probe_skb); `true` if it is
-    /// a keep-alive, towards an open one.
+    /// A probe: no payload, one below the next number (`tcp_xmit_probe_skb`). `true`: a keep-alive, the window is open.
     #[inline(always)]
     pub(crate) fn note_probe(&mut self, segment: &Segment) -> bool {
         let flow = &mut self.flow;

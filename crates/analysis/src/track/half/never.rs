@@ -47,8 +47,9 @@ impl Half {
 }
 
 impl Tracker {
-    /// The number of a pure ACK is that of the next byte (`tcp_acceptable_seq`): what lies before it was sent, be it that it comes yet. Of a FIN, for
-    /// which a client waits that gives up, nothing more is to come.
+    /// The number of a pure ACK is that of the next byte (`tcp_acceptable_seq`): what lies before it was
+    /// sent, be it that it comes yet. Of a FIN, for which a client waits that gives up, nothing more is to
+    /// come.
     #[inline]
     pub(crate) fn hears_of_unseen(&mut self, s: End, segment: &Segment, t: Nanos) {
         let flow = self.half[s].flow();
@@ -78,8 +79,8 @@ impl Tracker {
         self.half.server.hears_of(sent, false);
     }
 
-    /// What `s` sent and its peer still lacked at `until`, though its timer had run out twice, the second time for twice as long (RFC 6298,
-    /// 5.5): two copies more were lost (rule 106).
+    /// What `s` sent and its peer still lacked at `until`, though its timer had run out twice, the second
+    /// time for twice as long (RFC 6298, 5.5): two copies more were lost (rule 106).
     pub(crate) fn never_came(&self, s: End, until: Nanos) -> Option<NeverCame> {
         let lost = self.half[s].never_came().filter(|_| !self.one_sided())?;
         (until - lost.since > self.rto(s).times(3)).then_some(lost)

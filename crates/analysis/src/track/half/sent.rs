@@ -1,6 +1,6 @@
 //! What one end sends: its data, and what that says of its segments and its windows.
 
-use crate::profile::{NO_WAIT, Profile, WAKE_UP};
+use crate::profile::{NO_WAIT, WAKE_UP};
 use crate::track::acks::Acks;
 use crate::track::crowd::Mark;
 use crate::track::flow::{Flow, LEAST_MSS};
@@ -88,14 +88,15 @@ impl Half {
         }
     }
 
-    /// The segment ends a write, and nothing was in flight before it: a timer may have written it, which does so at the same time after each ACK.
+    /// The segment ends a write, and nothing was in flight before it: a timer may have written it, which does
+    /// so at the same time after each ACK.
     pub(crate) fn may_be_timed(&self, segment: &Segment) -> bool {
         let ends = segment.flags.psh() && segment.len < self.flow.mss.max(LEAST_MSS);
         segment.len > 0 && ends && self.flow.outstanding() == 0
     }
 
-    /// It sends a small segment again that was alone in flight. Three times in a row, and none acknowledged without that: its timer is
-    /// shorter than the peer takes, for nobody loses each of them (rule 75).
+    /// It sends a small segment again that was alone in flight. Three times in a row, and none acknowledged
+    /// without that: its timer is shorter than the peer takes, for nobody loses each of them (rule 75).
     pub(crate) fn alone_again(&mut self) -> bool {
         self.sends.alone = self.sends.alone.saturating_add(1);
         self.sends.alone >= 3
@@ -152,8 +153,8 @@ impl Half {
         }
     }
 
-    /// New bytes up to `end` passed: since the ACK without which they could not have left, if they lie beyond the window
-    /// before it.
+    /// New bytes up to `end` passed: since the ACK without which they could not have left, if they lie beyond
+    /// the window before it.
     #[inline(always)]
     pub(crate) fn goes_beyond(&mut self, end: Seq, t: Nanos) -> Option<Nanos> {
         let edge = self.moved?;
@@ -182,7 +183,8 @@ impl Half {
         } else {
             self.crowd.answered(segment, t, self.flow.mss);
             let pause = match self.flow.last {
-                // a write has ended short: what comes next leaves when the application writes again, not when the link lets it
+                // a write has ended short: what comes next leaves when the application writes again, not when
+                // the link lets it
                 Some(last) if last.psh && last.len < self.flow.mss => Nanos::ZERO,
                 _ if self.goes_on(segment, t, view) => Nanos::MAX,
                 _ => view.train_pause,
@@ -220,8 +222,9 @@ impl Half {
         self.rate.began(apart);
     }
 
-    /// It sends packets of several segments with PSH on each, as Linux does: what it spaces shows in those; or its message began so (rule 116). Other flows
-    /// are taken for clocked by their ACKs, which the link has set apart.
+    /// It sends packets of several segments with PSH on each, as Linux does: what it spaces shows in those;
+    /// or its message began so (rule 116). Other flows are taken for clocked by their ACKs, which the link
+    /// has set apart.
     pub(super) fn is_packed(&self, t: Nanos, view: &View) -> bool {
         self.flow.packed.is_some_and(|packed| t - packed <= view.rtt.times(2))
     }
@@ -268,7 +271,8 @@ impl Half {
         if !shown && stands {
             self.rate.stands_no_more();
         } else if shown {
-            // The link is before the tap: what passes is as far apart as it lets it through, and its ACKs tell no better.
+            // The link is before the tap: what passes is as far apart as it lets it through, and its ACKs
+            // tell no better.
             if !stands {
                 self.rate.begins_to_stand();
             }
@@ -302,7 +306,8 @@ impl Half {
         leaving.under_way = standing.passes(stamp, t, wait);
     }
 
-    /// When it left by its time stamp, of a clock that ticks by the millisecond. Clocks run apart by up to 500 ppm (RFC 5905, `MAXFREQ`).
+    /// When it left by its time stamp, of a clock that ticks by the millisecond. Clocks run apart by up to
+    /// 500 ppm (RFC 5905, `MAXFREQ`).
     fn left_afar(&mut self, segment: &Segment, t: Nanos, view: &View) -> Option<Left> {
         self.flow.packed?;
         let stamp = segment.options.timestamps.filter(|_| view.fine_stamps)?.0;
@@ -320,9 +325,10 @@ impl Half {
         whole.then(|| Left { at, queued: after - least - view.rtt.part(8), tick: Nanos::millis(1) })
     }
 
-    /// It belongs to the train of the segment before, however far apart the link has set them (rule 36): both left in the same
-    /// millisecond; or the write went on (no PSH), they are alike, and come as far apart as the two before, sooner than a
-    /// window of one segment lets them, or when no ACK can just have reached their sender (rule 82).
+    /// It belongs to the train of the segment before, however far apart the link has set them (rule 36): both
+    /// left in the same millisecond; or the write went on (no PSH), they are alike, and come as far apart as
+    /// the two before, sooner than a window of one segment lets them, or when no ACK can just have reached
+    /// their sender (rule 82).
     fn goes_on(&self, segment: &Segment, t: Nanos, view: &View) -> bool {
         let Some(last) = self.flow.last.filter(|l| l.len == segment.len && !l.psh) else { return false };
         let stamp = segment.options.timestamps.map(|s| s.0);
@@ -333,8 +339,8 @@ impl Half {
                     || self.nothing_released(t, last.time, view))
     }
 
-    /// No ACK passed the tap as long before `t` as its sender takes to react, and no timer runs as short: only the link can have kept a
-    /// segment in the middle of a write so long (rule 82).
+    /// No ACK passed the tap as long before `t` as its sender takes to react, and no timer runs as short:
+    /// only the link can have kept a segment in the middle of a write so long (rule 82).
     fn nothing_released(&self, t: Nanos, last: Nanos, view: &View) -> bool {
         let own = view.rtt - view.peer_reaction;
         let late = own + own.part(4) + WAKE_UP;
@@ -356,50 +362,13 @@ impl Half {
         flow.last = Some(last);
     }
 
-    /// It begins to send again. If it was idle longer than its retransmission timeout, the kernel cut its congestion
-    /// window (tcp_slow_start_after_idle; `tcp_cwnd_restart`): idle counts from the last data it sent.
-    pub(crate) fn resumes(&mut self, t: Nanos, rtt: Nanos, profile: &Profile) {
-        let flow = &mut self.flow;
-        let Some(last) = flow.last else { return };
-        if flow.outstanding() > 0 && flow.recovery.is_some() {
-            return;
-        }
-        let (idle, timeout) = (t - last.time, rtt + profile.rto_floor);
-        if idle > timeout {
-            // One less than began: the kernel halves while some idle time is left over, by its own timeout, which may be longer.
-            let each = timeout.max(flow.rto(rtt, profile)).0.saturating_mul(2).max(1);
-            let timeouts = ((idle.0 - 1) / each).min(31) as u32;
-            let mss = flow.mss.max(1);
-            // Its window counts packets, whatever their size.
-            let sent = self.counts.bytes.saturating_add(self.counts.packets.saturating_mul(u64::from(mss)));
-            flow.cwnd.idle(profile.initial_window * mss, mss, timeouts, sent);
-        }
-    }
-
-    /// A flight of so many bytes waited for an ACK, maybe while a loss was being repaired.
-    pub(crate) fn flew(&mut self, bytes: u32, repairing: bool, near: bool) {
-        let cwnd = &mut self.flow.cwnd;
-        if cwnd.initial == 0 {
-            cwnd.initial = bytes;
-        }
-        if !near && !repairing {
-            cwnd.flew_afar(bytes);
-        }
-    }
-
-    /// A router says that a segment of it was too large. As the kernel has it, that counts of what is in flight alone: others may have
-    /// made it up (`tcp_v4_err`; RFC 5927, 4).
+    /// A router says that a segment of it was too large. As the kernel has it, that counts of what is in
+    /// flight alone: others may have made it up (`tcp_v4_err`; RFC 5927, 4).
     pub(crate) fn told_too_big(&mut self, told: TooLarge) {
         let flow = &mut self.flow;
         if flow.acked && !told.seq.before(flow.una) && told.seq.before(flow.nxt) {
             flow.too_big = Some(Box::new(told));
         }
-    }
-
-    /// A loss before the tap was repaired.
-    pub(crate) fn lost_before_tap(&mut self) {
-        let flight = self.flow.flight_by_rounds();
-        self.flow.cwnd.lost_before_tap(flight);
     }
 
     /// It sent data again, to repair a loss in this way. Gives another name for the losses so far, where this tells.
@@ -433,7 +402,8 @@ impl Half {
         }
         let kind = if cut { Repair::BlackHole } else { kind };
         flow.recovery = Some(Box::new(Recovery::new(kind, flow.nxt, t, range, wait)));
-        // Who heeds a router's word sends again with the window that it has (`tcp_simple_retransmit`); no timer is as short.
+        // Who heeds a router's word sends again with the window that it has (`tcp_simple_retransmit`); no
+        // timer is as short.
         let heeded = matches!(kind, Repair::TooBig { .. }) && wait < Nanos::millis(190);
         if kind != Repair::Probe && !heeded {
             let flight = flow.outstanding().max(flow.flight_by_rounds());
@@ -485,8 +455,8 @@ impl Half {
     }
 }
 
-/// A repeat with room for a full segment that is smaller by more than options can take (40 bytes): its sender took the size for what was
-/// lost (rule 59).
+/// A repeat with room for a full segment that is smaller by more than options can take (40 bytes): its sender
+/// took the size for what was lost (rule 59).
 fn is_cut(flow: &Flow, segment: &Segment) -> bool {
     segment.len + 40 < flow.mss && flow.edge_known && flow.edge.minus(segment.seq) >= flow.mss as i32
 }

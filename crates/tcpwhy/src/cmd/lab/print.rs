@@ -236,8 +236,8 @@ fn chance(o: &Outcome) -> Option<String> {
     (all > 0).then(|| patterns(&o.requests, &format!("{all} requests")))
 }
 
-/// What was set, and what that did to the figure: `client.nodelay, server.nodelay. 11.1 ms instead of 94.0 ms (theory of the
-/// unchanged one): 82.9 ms less.`
+/// What was set, and what that did to the figure: `client.nodelay, server.nodelay. 11.1 ms instead of 94.0 ms
+/// (theory of the unchanged one): 82.9 ms less.`
 fn changed(o: &Outcome) -> Option<String> {
     if o.changed.is_empty() {
         return None;

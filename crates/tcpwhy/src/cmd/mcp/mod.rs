@@ -1,5 +1,6 @@
-//! `tcpwhy mcp`: the questions as tools of the Model Context Protocol, over standard input and output. Messages are lines of
-//! JSON-RPC; both generations are spoken, that with a handshake (2024-11-05 to 2025-11-25) and that without (2026-07-28).
+//! `tcpwhy mcp`: the questions as tools of the Model Context Protocol, over standard input and output.
+//! Messages are lines of JSON-RPC; both generations are spoken, that with a handshake (2024-11-05 to
+//! 2025-11-25) and that without (2026-07-28).
 
 mod answers;
 mod protocol;
@@ -33,7 +34,8 @@ struct Current {
 #[derive(Default)]
 struct State {
     id: Option<Value>,
-    /// Questions that were called off, by notifications that wait behind them. As these wait with the others, they are few.
+    /// Questions that were called off, by notifications that wait behind them. As these wait with the others,
+    /// they are few.
     called_off: Vec<Value>,
 }
 
@@ -176,7 +178,8 @@ fn single(message: Value, root: &Root, current: &Current) -> Option<Value> {
 mod tests {
     use super::*;
 
-    /// A question that is called off while it waits is not answered, one that comes later under its number is; nothing is kept of either.
+    /// A question that is called off while it waits is not answered, one that comes later under its number
+    /// is; nothing is kept of either.
     #[test]
     fn what_is_called_off_while_it_waits_is_not_answered() {
         let root = Root::open(&std::env::temp_dir()).expect("there is a temporary folder");

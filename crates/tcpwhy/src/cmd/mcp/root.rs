@@ -37,8 +37,8 @@ impl Root {
         Ok(Root(there))
     }
 
-    /// The file as it is named below the root, wherever links lead. What lies outside is refused in the same words whether it is
-    /// there or not.
+    /// The file as it is named below the root, wherever links lead. What lies outside is refused in the same
+    /// words whether it is there or not.
     pub(super) fn file(&self, name: &str) -> Result<PathBuf, String> {
         let shown = shown::name(name);
         let outside = || format!("{shown} is not within the folder of captures; {}", self.list());

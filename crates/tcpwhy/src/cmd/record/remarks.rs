@@ -1,5 +1,5 @@
-//! What stands beside a packet for whoever looks at it in Wireshark: the process and thread that it is of, and what it waited for as
-//! its kernel told, in a line.
+//! What stands beside a packet for whoever looks at it in Wireshark: the process and thread that it is of,
+//! and what it waited for as its kernel told, in a line.
 
 use std::collections::{HashMap, VecDeque};
 use tcpwhy_base::{Endpoint, Nanos, Segment, Seq, SocketChange, SocketEvent, SocketState, Timer};

@@ -42,8 +42,9 @@ impl Blocks {
     }
 }
 
-/// Blocks of pcapng, the oldest of which go. But where packets come faster than they can be recorded, events of the kernel go on
-/// without them, and events alone explain nothing: those behind the last packet take no more than half.
+/// Blocks of pcapng, the oldest of which go. But where packets come faster than they can be recorded, events
+/// of the kernel go on without them, and events alone explain nothing: those behind the last packet take no
+/// more than half.
 #[derive(Debug)]
 pub(super) struct Ring {
     head: Vec<u8>,
@@ -140,8 +141,8 @@ impl Ring {
         i64::try_from(time).ok().map(Nanos)
     }
 
-    /// Writes what there is, behind `first`, into the next file: whole blocks, as many as the disk takes. Gives its name and size. A file
-    /// that got no packet is not left.
+    /// Writes what there is, behind `first`, into the next file: whole blocks, as many as the disk takes.
+    /// Gives its name and size. A file that got no packet is not left.
     pub(super) fn save(&mut self, path: &Path, first: &[u8]) -> Result<(PathBuf, u64), Unsaved> {
         let before = self.saved;
         let (path, mut tape) =

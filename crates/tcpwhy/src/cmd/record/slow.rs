@@ -76,8 +76,8 @@ impl Slow {
         self.met.as_ref().is_some_and(|met| met.over)
     }
 
-    /// One took too long, and it is over, or has gone on for long enough, or its beginning is about to leave the ring, whose oldest
-    /// packet is of `oldest`. Gives which.
+    /// One took too long, and it is over, or has gone on for long enough, or its beginning is about to leave
+    /// the ring, whose oldest packet is of `oldest`. Gives which.
     pub(super) fn is_met(&self, oldest: Option<Nanos>) -> Option<String> {
         let met = self.met.as_ref()?;
         let leaves = oldest.is_some_and(|oldest| oldest + (met.now - oldest).part(2) > met.start);

@@ -21,7 +21,8 @@ const COOKED_HEADER: usize = 20;
 
 /// So many packets, or events, are taken at most before what was taken is written.
 const AT_ONCE: usize = 1 << 16;
-/// Bytes for a packet in the ring, those of the kernel's included: headers with tunnels around them, or a whole packet of Ethernet.
+/// Bytes for a packet in the ring, those of the kernel's included: headers with tunnels around them, or a
+/// whole packet of Ethernet.
 const HEADERS: usize = 256;
 const WHOLE: usize = 2048;
 /// An event of a moment may be seen after packets that are later: the kernel fills both rings side by side.
@@ -244,7 +245,8 @@ impl<'a> Source<'a> {
                     return;
                 }
                 if !*whole {
-                    // Of a fragment nobody knows where payload begins; an IP header has 20 bytes at least (RFC 791, 3.1).
+                    // Of a fragment nobody knows where payload begins; an IP header has 20 bytes at least
+                    // (RFC 791, 3.1).
                     let kept = headers(&frame).map_or(COOKED_HEADER + 20, <[u8]>::len);
                     data.truncate(kept);
                 }
@@ -263,7 +265,8 @@ fn is_wanted(filter: Option<&Filter>, local: Endpoint, remote: Endpoint) -> bool
     filter.is_none_or(|f| f.matches(&out) || f.matches(&back))
 }
 
-/// What the kernel says of connections that are open when recording begins: their SYNs, which told the scales of windows, have passed.
+/// What the kernel says of connections that are open when recording begins: their SYNs, which told the scales
+/// of windows, have passed.
 #[cfg(feature = "bpf")]
 fn already_open(
     namespace: Option<&Path>,

@@ -61,7 +61,8 @@ fn no_tcp((all, tcp): (u64, u64)) -> String {
     format!("no TCP connection was seen: {what}")
 }
 
-/// Time that was spent in stalls by a timer of TCP, of all runs: nothing that distance makes, but all of it is in the figures.
+/// Time that was spent in stalls by a timer of TCP, of all runs: nothing that distance makes, but all of it
+/// is in the figures.
 fn stalls(analysis: &Analysis) -> Nanos {
     let budgets = analysis.connections.iter().map(|c| &c.budget);
     let causes = [Cause::NagleDelayedAck, Cause::DelayedAck, Cause::Cork];

@@ -17,9 +17,9 @@ use tcpwhy_report::watch::Unseen;
 
 /// How often sockets are looked at where that takes next to nothing: four times in the shortest delayed ACK of Linux.
 const OFTEN: Duration = Duration::from_millis(10);
-/// How often sockets are looked at where no processor has time to spare: each look makes somebody wait, and of requests that are
-/// under way all at once. In a hundred looks a second that is one request in a hundred, and so the 99th percentile. Looks at 90
-/// ms fall on the same quarters of a delayed ACK as those at 10 ms.
+/// How often sockets are looked at where no processor has time to spare: each look makes somebody wait, and
+/// of requests that are under way all at once. In a hundred looks a second that is one request in a hundred,
+/// and so the 99th percentile. Looks at 90 ms fall on the same quarters of a delayed ACK as those at 10 ms.
 const SELDOM: Duration = Duration::from_millis(90);
 /// Looking takes at most a hundredth of this machine's processors, and a twentieth of one.
 const HUNDREDTH: u32 = 100;
@@ -173,8 +173,8 @@ impl Eye {
         }
     }
 
-    /// Listens while something waits, and for a while after: where nothing does, events of single writes and reads cost more
-    /// than they tell. And no more than may be spent on that. `passed`: since the last look.
+    /// Listens while something waits, and for a while after: where nothing does, events of single writes and
+    /// reads cost more than they tell. And no more than may be spent on that. `passed`: since the last look.
     #[cfg(feature = "bpf")]
     fn listen_as_wanted(&mut self, passed: Duration) {
         let now = self.now();

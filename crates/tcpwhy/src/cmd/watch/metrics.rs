@@ -1,5 +1,5 @@
-//! `tcpwhy watch --metrics`: what is known after each interval as OpenMetrics. Labels have few values, whatever a host does: causes,
-//! places, states, and programs as far as the first of them.
+//! `tcpwhy watch --metrics`: what is known after each interval as OpenMetrics. Labels have few values,
+//! whatever a host does: causes, places, states, and programs as far as the first of them.
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;

@@ -244,8 +244,8 @@ fn count_in(group: &str) -> (u64, u64) {
     those.fold((0, 0), |(all, hidden), pid| (all + 1, hidden + u64::from(is_hidden(pid))))
 }
 
-/// Whether a control group is `wanted` or below it; that may be a path below `/sys/fs/cgroup`, where hierarchies of the first
-/// version have a directory each.
+/// Whether a control group is `wanted` or below it; that may be a path below `/sys/fs/cgroup`, where
+/// hierarchies of the first version have a directory each.
 fn is_below(group: &str, wanted: &str) -> bool {
     let bare = wanted.strip_prefix("/sys/fs/cgroup").unwrap_or(wanted).trim_matches('/');
     let of_first = bare.split_once('/').map_or("", |(_, rest)| rest);

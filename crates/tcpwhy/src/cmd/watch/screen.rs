@@ -1,4 +1,5 @@
-//! The same in a terminal, made anew after each interval: connections, the worst first, and what is known of the chosen one.
+//! The same in a terminal, made anew after each interval: connections, the worst first, and what is known of
+//! the chosen one.
 
 use super::eye::Eye;
 use super::{keep_ended, view};

@@ -1,5 +1,6 @@
-//! `tcpwhy watch --parquet`: what is known after each interval, as tables. A set of files takes its names at each full hour (UTC), when
-//! it is large, and at the end; until then what is written has names that no engine reads.
+//! `tcpwhy watch --parquet`: what is known after each interval, as tables. A set of files takes its names at
+//! each full hour (UTC), when it is large, and at the end; until then what is written has names that no
+//! engine reads.
 
 use crate::failure::say;
 use crate::fleet::manifest::Manifest;
@@ -25,7 +26,8 @@ pub(super) struct Tables {
     groups: usize,
     /// Full hours since 1970 when the set was begun.
     hour: i64,
-    /// The time of day when the clock of snapshots was zero. Asked for once a set, so that intervals neither overlap nor leave holes.
+    /// The time of day when the clock of snapshots was zero. Asked for once a set, so that intervals neither
+    /// overlap nor leave holes.
     zero: Option<Nanos>,
     /// The time of day at the end of the last interval.
     end: Nanos,
