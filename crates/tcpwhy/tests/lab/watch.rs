@@ -21,7 +21,7 @@ struct Seen {
 /// commands printed, and the run's label; NUMBER in an argument is another one for each. Again where the lab
 /// says that the machine was too busy for exact times; none, after saying so, if it always is.
 pub(crate) fn beside(scenario: &str, command: &[&str]) -> Option<(Vec<Vec<u8>>, Value)> {
-    for _ in 0..3 {
+    for _ in 0..6 {
         let dir = Dir::new();
         let (file, keep) = (dir.file("watched.toml", scenario), dir.0.join("kept"));
         let lab = ["lab", "run", &file, "--runs", "1", "--keep", keep.to_str().unwrap()];
