@@ -222,32 +222,32 @@ fn writes_of_whole_segments_of_the_queue_go_beyond_their_buffer() {
     }
 }
 
-/// Writes of 4 KB that come with ACKs, as often as three in a round trip of 30 ms. A buffer of three of them
-/// takes the first three at once; a writer that brings no more than that in its first round trip, where no
-/// ACK can have come, is as slow by itself, however late its host let it write there (rule 124).
+/// Writes of 1,000 bytes that come with ACKs, two in a round trip of 40 ms. A buffer of two of them takes the
+/// first two at once; a writer that brings no more than that in its first round trip, where no ACK can have
+/// come, is as slow by itself, however late its host let it write there (rule 124).
 #[test]
 fn a_buffer_is_full_at_once_and_a_slow_writer_is_not() {
-    let found = |tap: Tap, first: [i64; 2]| {
-        let mut w = Wire::new(tap, ms(30));
+    let found = |second: Nanos| {
+        let mut w = Wire::new(Tap::Server, ms(40));
         w.handshake();
-        w.at(ms(30)).client().data(100);
-        let mut left = vec![ms(50), ms(50) + us(first[0]), ms(50) + us(first[1])];
-        for n in 3..90_i64 {
-            left.push(ms(50) + us(10_140 * n));
+        w.at(ms(40)).client().data(100);
+        let mut left = vec![ms(70), ms(70) + second];
+        for n in 2..60 {
+            left.push(left[n - 2] + ms(40) + us(120));
         }
-        let mut acks: Vec<Nanos> = left.iter().map(|&t| t + ms(30) - us(100)).collect();
+        let mut acks: Vec<Nanos> = left.iter().map(|&t| t + ms(40)).collect();
         while !left.is_empty() || !acks.is_empty() {
             if left.first().is_some_and(|l| *l < acks[0]) {
-                w.at(left.remove(0)).server().write(4_096);
+                w.at(left.remove(0)).server().write(1_000);
             } else {
-                w.at(acks.remove(0) - ms(15)).client().ack();
+                w.at(acks.remove(0) - ms(20)).client().ack();
             }
         }
         let c = w.connection();
         [Cause::SendBuffer, Cause::SenderPause].map(|cause| c.budget.get(cause) > ms(500))
     };
-    assert_eq!(found(Tap::Server, [14_000, 24_200]), [false, true]);
-    assert_eq!(found(Tap::Server, [100, 200]), [true, false]);
+    assert_eq!(found(ms(23)), [false, true]);
+    assert_eq!(found(us(100)), [true, false]);
 }
 
 /// Flights that no window of the receiver stops are acknowledged 30 ms after they came, all at once: beside
@@ -386,6 +386,21 @@ fn what_an_idle_time_takes_is_what_a_loss_had_left() {
         assert_eq!(restarts(tap, &[20, 20, 24, 24, 28]), [false, true], "{tap:?}");
         assert_eq!(restarts(tap, &[10, 20, 20, 24, 24]), [true, true], "{tap:?}");
     }
+}
+
+/// Nor is the window that a loss leaves behind an idle time what the idle time took, where the loss lay before the tap.
+#[test]
+fn a_loss_before_the_tap_ends_what_an_idle_time_took() {
+    let mut w = opened(Tap::Client);
+    let end = response_in_flights(&mut w, ms(30), &[10, 20, 40]);
+    w.at(end + ms(500)).client().data(100);
+    w.after(ms(10)).server().data(MSS).lost_before_tap();
+    w.server().write(9 * MSS);
+    w.after(ms(20)).server().repeat(70 * MSS, MSS);
+    w.after(ms(10)).client().ack();
+    response_in_flights(&mut w, end + ms(560), &[14, 14, 18, 18, 22]);
+    let budget = w.connection().budget;
+    assert_eq!(budget.get(Cause::IdleRestart), Nanos::ZERO, "{budget:?}");
 }
 
 /// A route may have its own initial window (`initcwnd`): an idle time takes the window back to that.

@@ -15,7 +15,8 @@ impl Half {
         }
         let (idle, timeout) = (t - last.time, rtt + profile.rto_floor);
         if idle > timeout {
-            // One less than began: the kernel halves while some idle time is left over, by its own timeout, which may be longer.
+            // One less than began: the kernel halves while some idle time is left over, by its own timeout,
+            // which may be longer.
             let each = timeout.max(flow.rto(rtt, profile)).0.saturating_mul(2).max(1);
             let timeouts = ((idle.0 - 1) / each).min(31) as u32;
             let mss = flow.mss.max(1);
