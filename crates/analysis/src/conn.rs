@@ -29,7 +29,7 @@ use crate::release::{Habits, Release, Testimony, Wait, burst_within, hindsight, 
 use crate::result::Closed;
 use crate::step::Step;
 use crate::taps::{Role, Until};
-use crate::track::{Arrival, Arrived, Moment, Repair, Tracker};
+use crate::track::{Arrival, Arrived, CwndState, Moment, Repair, Tracker};
 use tcpwhy_base::{End, Ends, Nanos, Segment, TcpFlags, program, protocol};
 
 /// State of one connection.
@@ -406,8 +406,7 @@ impl Conn {
         step.repair()
     }
 
-    /// Decides what released the segment and learns from it: the step that it ends, and one `before` that if
-    /// the wait had two reasons.
+    /// Decides what released the segment and learns from it: its step, and one `before` it if the wait had two reasons.
     #[inline]
     fn judge(
         &mut self,
@@ -439,7 +438,9 @@ impl Conn {
         step.held = self.held_back(s);
         self.habits.learn(&passage, &release);
         let idle = !arrived.before.nxt.after(passage.flow.una);
-        self.track_learns(s, t, arrived.arrival, &release, idle, &mut step);
+        if let Some(window) = self.track_learns(s, t, arrived.arrival, &release, idle) {
+            (step.cwnd, step.before) = window;
+        }
         if s == End::Server
             && step.is_turn()
             && let Some(wait) = self.behind_others(&step, segment)
@@ -464,7 +465,7 @@ impl Conn {
         step
     }
 
-    /// What a release says of the state of its sender; `idle`: nothing was in flight before it.
+    /// What a release says of its sender's state; `idle`: nothing was in flight before. Gives what it says of its window.
     fn track_learns(
         &mut self,
         s: End,
@@ -472,19 +473,19 @@ impl Conn {
         arrival: Arrival,
         release: &Release,
         idle: bool,
-        step: &mut Step,
-    ) {
+    ) -> Option<(CwndState, u32)> {
         match release.wait {
             Wait::Loss { .. } if arrival == Arrival::Retransmission => self.track.sent_again(s),
             Wait::Loss { .. } => self.track.lost_before_tap(s),
             Wait::Acked(acked) if release.ack.is_some() => {
-                (step.cwnd, step.before) = self.track.flew(s, acked.flight, release.loss.is_some());
+                return Some(self.track.flew(s, acked.flight, release.loss.is_some()));
             }
             // The window falls back in the middle of a message as between two, if the writer paused with nothing in
             // flight (`tcp_slow_start_after_idle_check` is asked for what is newly written).
             Wait::Pause(pause) if idle && !pause.there => self.track.resumes(s, t),
             _ => {}
         }
+        None
     }
 }
 

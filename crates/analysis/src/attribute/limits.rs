@@ -118,7 +118,7 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
                 Cause::SenderPause
             };
         } else if *limit == Cause::SendBuffer {
-            let overshot = alone && emptied(context, step);
+            let overshot = alone && usual <= LARGEST && emptied(context, step);
             let low = is_low(step, usual, mss) && !overshot;
             let doubtful = plateau == Cause::SendBuffer && low && !is_cut(step);
             // What a loss has made smaller is no buffer, whatever its writer does.

@@ -258,7 +258,11 @@ pub(crate) struct Cwnd {
     pub(crate) initial: u32,
 }
 
-at_rest! { Cwnd { estimate as Flight, before_idle, before_loss, restarted, lost, since_loss, kept, max_flight, initial } }
+at_rest! {
+    Cwnd {
+        estimate as Flight, before_idle, before_loss, restarted, lost, since_loss, kept, max_flight, initial,
+    }
+}
 
 impl Cwnd {
     pub(crate) fn state(&self) -> CwndState {
