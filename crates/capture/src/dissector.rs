@@ -46,8 +46,10 @@ pub struct Counts {
     pub unusable: u64,
     /// Frames by link type that is not known, in the order of appearance.
     pub unknown_links: Vec<(u32, u64)>,
-    /// TCP packets of which ICMP says that their destination does not take them, by that.
+    /// TCP packets of which ICMP says that their destination does not take them: the first sixteen destinations.
     pub unreachable: Vec<(Endpoint, u64)>,
+    /// The same of all other destinations together.
+    pub unreachable_elsewhere: u64,
 }
 
 impl Counts {
@@ -61,7 +63,20 @@ impl Counts {
         self.encrypted += other.encrypted;
         self.unusable += other.unusable;
         other.unknown_links.iter().for_each(|&(link, n)| count(&mut self.unknown_links, link, n));
-        other.unreachable.iter().for_each(|&(to, n)| count(&mut self.unreachable, to, n));
+        other.unreachable.iter().for_each(|&(to, n)| self.refused(to, n));
+        self.unreachable_elsewhere += other.unreachable_elsewhere;
+    }
+
+    /// ICMP says of so many packets that their destination does not take them.
+    #[cold]
+    fn refused(&mut self, to: Endpoint, packets: u64) {
+        if let Some(known) = self.unreachable.iter_mut().find(|known| known.0 == to) {
+            known.1 += packets;
+        } else if self.unreachable.len() < MAX_KINDS {
+            self.unreachable.push((to, packets));
+        } else {
+            self.unreachable_elsewhere += packets;
+        }
     }
 }
 
@@ -176,7 +191,7 @@ impl Dissector {
             Bottom::Quote(quote) => {
                 match (quote.mtu, quoted(&quote, walk, frame)) {
                     (Some(_), told) => self.too_big = told,
-                    (None, Some(told)) => count(&mut self.counts.unreachable, told.dst, 1),
+                    (None, Some(told)) => self.counts.refused(told.dst, 1),
                     (None, None) => {}
                 }
                 Some(Verdict::NotTcp)
@@ -314,13 +329,13 @@ pub fn headers<'a>(frame: &Frame<'a>) -> Option<&'a [u8]> {
     frame.data.get(..behind.checked_sub(frame.data.as_ptr() as usize)?)
 }
 
-/// Counts `more` of them; beyond some kinds those that are new are taken for the last one.
-fn count<T: Copy + PartialEq>(counts: &mut Vec<(T, u64)>, of: T, more: u64) {
-    if let Some((_, n)) = counts.iter_mut().find(|(t, _)| *t == of) {
-        *n += more;
+/// Counts frames of a link type; beyond some kinds those that are new are taken for the last one.
+fn count(counts: &mut Vec<(u32, u64)>, link_type: u32, frames: u64) {
+    if let Some((_, n)) = counts.iter_mut().find(|(t, _)| *t == link_type) {
+        *n += frames;
     } else if counts.len() < MAX_KINDS {
-        counts.push((of, more));
+        counts.push((link_type, frames));
     } else if let Some((_, n)) = counts.last_mut() {
-        *n += more;
+        *n += frames;
     }
 }

@@ -363,6 +363,16 @@ fn what_nobody_takes_is_counted_by_its_destination() {
     let found: Vec<_> = dissector.counts().unreachable.iter().map(|(to, n)| (to.to_string(), *n)).collect();
     let v6 = tcp(101, &ip6()).dst.to_string();
     assert_eq!(found, [("10.0.0.2:80".to_owned(), 2), (v6, 1)]);
+    // Of many destinations the first sixteen are told apart.
+    for last in 3..40 {
+        let mut to = ip4();
+        to[19] = last;
+        let packet = word(&[3, 10, 0, 0, 0, 0, 0, 0], &to);
+        assert_eq!(dissector.dissect(&Frame::new(Nanos(3), 101, &packet), 0, &mut out), Verdict::NotTcp);
+    }
+    let counts = dissector.counts();
+    assert_eq!((counts.unreachable.len(), counts.unreachable_elsewhere), (16, 37 - 14));
+    assert!(counts.unreachable.iter().skip(1).all(|of| of.1 == 1), "{counts:?}");
 }
 
 #[test]

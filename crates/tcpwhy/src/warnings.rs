@@ -1,5 +1,6 @@
 //! What reading showed that limits the answer, as sentences with the next step.
 
+use std::cmp::Reverse;
 use tcpwhy_base::Endpoint;
 use tcpwhy_library::captures::Read;
 use tcpwhy_report::Warning;
@@ -30,9 +31,8 @@ pub(crate) fn of_reading(read: &Read) -> Vec<Warning> {
     if counts.tcp == 0 && read.packets > 0 && counts.unknown_links.is_empty() {
         say("no_tcp", 1, "no TCP packet was found: capture where the TCP traffic passes".into());
     }
-    for &(to, n) in &counts.unreachable {
-        say("unreachable", n, unreachable(to));
-    }
+    let refused = counts.unreachable.iter().map(|of| of.1).sum::<u64>() + counts.unreachable_elsewhere;
+    say("unreachable", refused, unreachable(&counts.unreachable, counts.unreachable_elsewhere > 0));
     say(
         "capture_drops_reported",
         read.drops,
@@ -93,8 +93,16 @@ pub(crate) fn of_reading(read: &Read) -> Vec<Warning> {
     all
 }
 
-/// What is said where ICMP answers for a server.
-fn unreachable(to: Endpoint) -> String {
+/// What is said where ICMP answers for servers: three of them, by how many packets it refused.
+fn unreachable(all: &[(Endpoint, u64)], elsewhere: bool) -> String {
+    let mut most = all.to_vec();
+    most.sort_by_key(|of| (Reverse(of.1), of.0));
+    let mut named: Vec<String> = most.iter().take(3).map(|of| of.0.to_string()).collect();
+    if elsewhere || most.len() > named.len() {
+        named.push("others".into());
+    }
+    let last = named.pop().unwrap_or_default();
+    let to = if named.is_empty() { last } else { format!("{} and {last}", named.join(", ")) };
     format!(
         "packets to {to} were answered by ICMP (destination unreachable): connect() fails at once (\"No route to host\"), data is \
          repeated; a packet filter rejects them, there or on the way (iptables -vnL, nft list ruleset), or nothing leads there"
@@ -107,4 +115,23 @@ pub(crate) fn unknown_link(link: u32) -> String {
         "packets have link type {link}, which is not known here: capture on an Ethernet or the any interface, or \
          convert with editcap -T ether if the bytes are Ethernet frames"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_that_were_refused_most_are_named() {
+        let of = |ports: &[(u16, u64)], elsewhere| {
+            let to = |port| Endpoint { ip: [10, 0, 0, 1].into(), port };
+            let all: Vec<_> = ports.iter().map(|&(port, n)| (to(port), n)).collect();
+            let said = unreachable(&all, elsewhere);
+            said.split(" were answered").next().map(|s| s.replace("10.0.0.1", "")).unwrap_or_default()
+        };
+        assert_eq!(of(&[(1, 1)], false), "packets to :1");
+        assert_eq!(of(&[(1, 1)], true), "packets to :1 and others");
+        assert_eq!(of(&[(4, 1), (3, 2), (2, 1)], false), "packets to :3, :2 and :4");
+        assert_eq!(of(&[(4, 1), (3, 2), (2, 1), (1, 1)], false), "packets to :3, :1, :2 and others");
+    }
 }
