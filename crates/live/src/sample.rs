@@ -138,10 +138,11 @@ pub struct Info {
     pub stamped: bool,
 }
 
-#[cfg(test)]
 impl Sample {
-    /// An open connection between these ports of one host, of which nothing else is known: what tests begin with.
-    pub(crate) fn open(local: u16, peer: u16) -> Sample {
+    /// An open connection between these ports of one host, of which nothing else is known: what tests begin with,
+    /// those of other crates too.
+    #[doc(hidden)]
+    pub fn open(local: u16, peer: u16) -> Sample {
         let at = |port| Endpoint { ip: [10, 0, 0, 1].into(), port };
         Sample {
             cookie: 1,

@@ -434,25 +434,14 @@ impl Group for WatchRows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tcpwhy_live::{Congestion, Sample, State, Table as Live};
+    use tcpwhy_live::{Sample, Table as Live};
 
     /// A socket that the other end's window has stopped for so long.
     fn stopped(cookie: u64, stopped: Nanos) -> Sample {
-        let at = |port| Endpoint { ip: [10, 0, 0, 1].into(), port };
         Sample {
             cookie,
-            local: at(40_000),
-            peer: at(443),
-            device: 0,
-            state: State::Established,
-            inode: 5,
-            rqueue: 0,
-            wqueue: 0,
-            retransmits: 0,
-            expires: None,
             info: Some(Info { busy: stopped, rwnd_limited: stopped, notsent: 9000, ..Info::default() }),
-            memory: None,
-            congestion: Congestion::default(),
+            ..Sample::open(40_000, 443)
         }
     }
 

@@ -129,26 +129,15 @@ fn time_of_day() -> Nanos {
 mod tests {
     use super::*;
     use std::fs;
-    use tcpwhy_base::Endpoint;
-    use tcpwhy_live::{Congestion, Info, Sample, State, Table as Live};
+    use tcpwhy_live::{Congestion, Info, Sample, Table as Live};
     use tcpwhy_tables::{Reader, Table, Values};
 
     fn socket(cookie: u64) -> Sample {
-        let at = |port| Endpoint { ip: [10, 0, 0, 1].into(), port };
         Sample {
             cookie,
-            local: at(40_000),
-            peer: at(443),
-            state: State::Established,
-            inode: 5,
-            rqueue: 0,
-            wqueue: 0,
-            retransmits: 0,
-            expires: None,
             info: Some(Info::default()),
-            memory: None,
             congestion: Congestion::new(b"cubic"),
-            device: 0,
+            ..Sample::open(40_000, 443)
         }
     }
 
