@@ -36,7 +36,7 @@ use elsewhere::Taps;
 use finish::Ended;
 use hashbrown::HashMap;
 use held::{Held, Room};
-use index::{Index, Key};
+use index::{Index, Key, Tag};
 use lingering::{Closed, Lingering};
 pub use listed::ROWS;
 use listed::{Listed, MostLost};
@@ -203,7 +203,7 @@ impl Analyzer {
     pub fn push(&mut self, segment: &Segment) {
         self.count(std::slice::from_ref(segment));
         let known = self.find_of(segment).unwrap_or(Known::NOTHING);
-        self.push_to(segment, known);
+        self.push_to(segment, known, None);
         self.look_for_quiet(std::slice::from_ref(segment));
     }
 
@@ -222,8 +222,9 @@ impl Analyzer {
         *span = segments.iter().fold(*span, |(from, to), s| (from.min(s.time), to.max(s.time)));
     }
 
+    /// `tag`: the hash of its key, where that is known.
     #[inline]
-    fn push_to(&mut self, segment: &Segment, known: Known) {
+    fn push_to(&mut self, segment: &Segment, known: Known, tag: Option<Tag>) {
         let crowded = self.is_crowded();
         let taken = match self.live.get_mut(known.slot as usize) {
             Some(Slot::Conn(held)) => {
@@ -232,7 +233,7 @@ impl Analyzer {
             _ => false,
         };
         if !taken {
-            self.push_any(segment, known);
+            self.push_any(segment, known, tag);
         }
         self.let_go_before(segment.time);
     }
@@ -246,18 +247,18 @@ impl Analyzer {
 
     /// A segment that may begin or close a connection.
     #[inline(never)]
-    fn push_any(&mut self, segment: &Segment, known: Known) {
+    fn push_any(&mut self, segment: &Segment, known: Known, tag: Option<Tag>) {
         let found = if known.is_nothing() { self.other_direction(segment) } else { Some(known) };
         let goes = found.is_some_and(|known| self.goes(known.slot));
         let found = if goes { self.found_behind(segment) } else { found };
         match found {
-            None => self.begin(segment),
+            None => self.begin(segment, tag),
             Some(Known { slot, from_client, .. }) if self.goes_on(slot, segment) => {
                 self.feed(slot, from_client, segment);
             }
             Some(Known { slot, .. }) => {
                 self.leave(slot, false);
-                self.begin(segment);
+                self.begin(segment, tag);
             }
         }
     }
@@ -350,7 +351,7 @@ impl Analyzer {
     }
 
     /// The segment begins a connection.
-    fn begin(&mut self, segment: &Segment) {
+    fn begin(&mut self, segment: &Segment, tag: Option<Tag>) {
         let id = self.next_id;
         self.next_id += 1;
         self.changes += 1;
@@ -370,7 +371,7 @@ impl Analyzer {
             }
         };
         let key = Key::new(&segment.src, &segment.dst, segment.link);
-        self.index.insert(self.index.tag(&key), slot);
+        self.index.insert(tag.unwrap_or_else(|| self.index.tag(&key)), slot);
         for event in heard {
             if let Some(conn) = self.conn_at(slot) {
                 conn.hear(&event);

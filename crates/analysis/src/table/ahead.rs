@@ -54,6 +54,12 @@ impl Group {
         changes: 0,
         known: [Known::NOTHING; GROUP],
     };
+
+    /// That of a segment, which is this one of the group.
+    #[inline]
+    fn key<'a>(&self, n: usize, segment: &'a Segment) -> Key<'a> {
+        Key { src: &segment.src, dst: &segment.dst, words: self.words[n], link: segment.link }
+    }
 }
 
 impl Analyzer {
@@ -106,7 +112,7 @@ impl Analyzer {
                 None => self.find(&key),
             };
             before = known.map(|known| (key.words, key.link, known));
-            self.push_to(segment, known.unwrap_or(Known::NOTHING));
+            self.push_to(segment, known.unwrap_or(Known::NOTHING), None);
             segments = known.map_or(behind, |known| self.push_run(segment, behind, known));
         }
     }
@@ -143,7 +149,7 @@ impl Analyzer {
         // Whether packets wait changes no answer, so that it may stay as it is for a while.
         let crowded = self.is_crowded();
         self.room.set_crowded(crowded);
-        for (known, segment) in on_the_way.known.iter().zip(group) {
+        for (n, (known, segment)) in on_the_way.known.iter().zip(group).enumerate() {
             if let Some(Slot::Conn(held)) = self.live.get_mut(known.slot as usize)
                 && held.id() == known.id
             {
@@ -172,21 +178,20 @@ impl Analyzer {
                     }
                 }
             }
-            self.push_known(segment, known, on_the_way.changes);
+            self.push_known(segment, n, on_the_way);
         }
     }
 
     /// The same of one, whatever it is and whatever has become of its connection.
     #[inline(never)]
-    fn push_known(&mut self, segment: &Segment, known: &Known, changes: u64) {
-        let known = if known.is_nothing() || self.id_at(known.slot) != known.id {
-            let same = known.is_nothing() && self.changes == changes;
-            let again = if same { None } else { self.find_of(segment) };
-            again.unwrap_or(Known::NOTHING)
-        } else {
-            *known
-        };
-        self.push_to(segment, known);
+    fn push_known(&mut self, segment: &Segment, n: usize, on_the_way: &Group) {
+        let (mut known, tag) = (on_the_way.known[n], on_the_way.tags[n]);
+        if known.is_nothing() || self.id_at(known.slot) != known.id {
+            let same = known.is_nothing() && self.changes == on_the_way.changes;
+            let again = if same { None } else { self.find_tagged(tag, &on_the_way.key(n, segment)) };
+            known = again.unwrap_or(Known::NOTHING);
+        }
+        self.push_to(segment, known, Some(tag));
     }
 
     /// Where a group of segments has its entries in the table; those are fetched.
@@ -235,7 +240,7 @@ impl Analyzer {
         let crowded = self.is_crowded();
         for (n, segment) in group.iter().enumerate().take(GROUP) {
             let slot = to.likely[n];
-            let key = Key { src: &segment.src, dst: &segment.dst, words: to.words[n], link: segment.link };
+            let key = to.key(n, segment);
             to.known[n] = match self.live.get(slot as usize) {
                 None => Known::NOTHING,
                 Some(Slot::Conn(held)) if let Some(from_client) = held.is_from_client(&key) => {

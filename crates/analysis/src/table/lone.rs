@@ -34,13 +34,43 @@ struct Lone<A> {
 }
 
 /// A little of such a packet: where there are millions, to make them whole takes longer than to look at them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Glance {
     pub(super) time: Nanos,
     pub(super) frame: u64,
-    pub(super) src: Endpoint,
-    pub(super) dst: Endpoint,
-    pub(super) flags: TcpFlags,
+    /// It is a SYN that answers nothing.
+    pub(super) asks: bool,
+    /// The [words](Address::word) of its ends, and of their addresses alone.
+    pub(super) src: u64,
+    pub(super) dst: u64,
+    pub(super) src_host: u64,
+    pub(super) dst_host: u64,
+}
+
+/// An address that ends are made of.
+trait Address: Copy + Into<IpAddr> {
+    /// It and a port in 64 bits.
+    fn word(self, port: u16) -> u64;
+}
+
+impl Address for Ipv4Addr {
+    #[inline]
+    fn word(self, port: u16) -> u64 {
+        u64::from(self.to_bits()) << 16 | u64::from(port)
+    }
+}
+
+/// The bit that tells the word of an IPv6 end.
+pub(super) const WORD_V6: u64 = 1 << 63;
+
+impl Address for Ipv6Addr {
+    /// A mix of its bits, which two of a million addresses share once in millions of captures.
+    fn word(self, port: u16) -> u64 {
+        let address = self.to_bits();
+        let mix = |n: u64| (n ^ n >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = mix(mix(address as u64) ^ (address >> 64) as u64);
+        mix(mixed ^ u64::from(port)) | WORD_V6
+    }
 }
 
 const STAMPS: u8 = 1;
@@ -58,7 +88,7 @@ const fn whole([low, high]: [u32; 2]) -> u64 {
     low as u64 | (high as u64) << 32
 }
 
-impl<A: Copy + Into<IpAddr>> Lone<A> {
+impl<A: Address> Lone<A> {
     fn pack(segment: &Segment, src: A, dst: A) -> Lone<A> {
         let o = &segment.options;
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
@@ -97,11 +127,18 @@ impl<A: Copy + Into<IpAddr>> Lone<A> {
         (end(self.src, self.ports[0]), end(self.dst, self.ports[1]))
     }
 
-    #[inline]
+    #[inline(always)]
     fn glance(&self) -> Glance {
-        let (src, dst) = self.ends();
-        let (time, frame) = (Nanos(whole(self.time) as i64), whole(self.frame));
-        Glance { time, frame, src, dst, flags: TcpFlags(self.flags) }
+        let (flags, [from, to]) = (TcpFlags(self.flags), self.ports);
+        Glance {
+            time: Nanos(whole(self.time) as i64),
+            frame: whole(self.frame),
+            asks: flags.syn() && !flags.ack(),
+            src: self.src.word(from),
+            dst: self.dst.word(to),
+            src_host: self.src.word(0),
+            dst_host: self.dst.word(0),
+        }
     }
 
     fn unpack(&self) -> Segment {
@@ -207,8 +244,8 @@ impl Lones {
         }
     }
 
-    /// What of the packet that is kept there tells a scan.
-    #[inline]
+    /// What of the packet that is kept there tells a scan: of what is not asked for nothing is made.
+    #[inline(always)]
     pub(super) fn glance(&self, at: At) -> Glance {
         match at.0 & V6 {
             0 => self.v4.at(at.0).glance(),
@@ -265,7 +302,7 @@ impl Lones {
             return None;
         }
         // Of a packet to its own sender both are true, and the first counts.
-        Some(src == dst || same_way == is_of_client(self.glance(at).flags, &src, &dst))
+        Some(src == dst || same_way == is_of_client(self.get(at).flags, &src, &dst))
     }
 
     /// Takes the packet that is kept there; its room is free again.
@@ -320,9 +357,12 @@ mod tests {
                 let at = lones.keep(&segment).unwrap();
                 assert_eq!(lones.key(at), (segment.src, segment.dst, segment.link));
                 assert_eq!(format!("{:?}", lones.get(at)), format!("{segment:?}"));
-                let Segment { time, frame, src, dst, flags, .. } = segment;
-                let glance = Glance { time, frame, src, dst, flags };
-                assert_eq!(format!("{:?}", lones.glance(at)), format!("{glance:?}"));
+                let glance = lones.glance(at);
+                assert_eq!((glance.time, glance.frame), (segment.time, segment.frame));
+                assert!(glance.asks, "of {segment:?}");
+                assert_eq!([glance.src, glance.dst].map(|word| word & WORD_V6 != 0), [end.ip.is_ipv6(); 2]);
+                assert_eq!(glance.src_host, glance.dst_host, "one address");
+                assert_ne!(glance.src, glance.dst, "other ports");
                 assert_eq!(format!("{:?}", lones.take(at)), format!("{segment:?}"));
                 assert_eq!(lones.keep(&segment), Some(at), "the room is used again");
             }

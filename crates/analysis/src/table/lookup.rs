@@ -1,7 +1,7 @@
 //! Which connection a segment is of.
 
 use super::ahead::Known;
-use super::index::Key;
+use super::index::{Key, Tag};
 use super::{Analyzer, Slot};
 use tcpwhy_base::Segment;
 
@@ -29,7 +29,13 @@ impl Analyzer {
 
     #[inline]
     pub(super) fn find(&self, key: &Key<'_>) -> Option<Known> {
-        self.index.find(self.index.tag(key), |slot| self.holds(slot, key))
+        self.find_tagged(self.index.tag(key), key)
+    }
+
+    /// The same, where the hash of the key is known.
+    #[inline]
+    pub(super) fn find_tagged(&self, tag: Tag, key: &Key<'_>) -> Option<Known> {
+        self.index.find(tag, |slot| self.holds(slot, key))
     }
 
     pub(super) fn find_of(&self, segment: &Segment) -> Option<Known> {
@@ -38,7 +44,12 @@ impl Analyzer {
 
     /// The connection whose other direction this is, or each of whose packets shows twice, under different
     /// VLAN tags or tunnels.
+    #[inline]
     pub(super) fn other_direction(&mut self, segment: &Segment) -> Option<Known> {
+        if segment.link == 0 && self.links.is_empty() { None } else { self.other_of_links(segment) }
+    }
+
+    fn other_of_links(&mut self, segment: &Segment) -> Option<Known> {
         let (a, b) = (segment.src, segment.dst);
         let known = self.links.get(&if a <= b { (a, b) } else { (b, a) }).copied();
         // Connections without tags are not in that list before the first tagged packet.

@@ -1,12 +1,11 @@
 //! Connections of one packet: which of them are listed, and whether many of them are a scan (rule 63).
 
 use super::Analyzer;
-use super::lone::{At, Glance};
+use super::lone::{At, Glance, WORD_V6};
 use crate::result::{Example, Finding, Frames};
 use crate::sums::each_of;
 use hashbrown::HashSet;
-use std::net::IpAddr;
-use tcpwhy_base::{Cause, Endpoint, Nanos, Segment, Side};
+use tcpwhy_base::{Cause, Nanos, Segment, Side};
 
 /// Who asks so many others without an answer scans.
 const TARGETS: usize = 25;
@@ -14,9 +13,6 @@ const TARGETS: usize = 25;
 const FIRST_RTO: Nanos = Nanos::secs(1);
 /// Other connections of one packet that are listed.
 const LISTED: usize = 1_000;
-
-/// The bit that tells the word of an IPv6 end.
-const V6: u64 = 1 << 63;
 
 /// A connection of one packet.
 #[derive(Clone, Copy, Debug)]
@@ -180,10 +176,10 @@ fn is_in_window(shard: &Analyzer, time: Nanos) -> bool {
 fn groups(shards: &[Analyzer], end: Nanos, fate: &mut [Vec<bool>]) -> Vec<Group> {
     let mut groups = Vec::new();
     let mut all = vec![Vec::new(); shards.len()];
-    attempts(shards, fate, &mut all, |syn| word(&host(&syn.src)));
+    attempts(shards, fate, &mut all, |syn| syn.src_host);
     each_group(&all, |syns| groups.extend(group(shards, syns, true, end, fate)));
     // Of what no single address sent: is it for one server?
-    attempts(shards, fate, &mut all, |syn| word(&syn.dst));
+    attempts(shards, fate, &mut all, |syn| syn.dst);
     each_group(&all, |syns| groups.extend(group(shards, syns, false, end, fate)));
     groups.sort_by_key(|g| (std::cmp::Reverse(g.syns), g.first.0));
     groups
@@ -204,7 +200,7 @@ fn attempts(
         found.reserve(fate[i].iter().filter(|&&taken| !taken).count());
         for ((index, &(at, _)), _) in (0..).zip(&shard.silent).zip(&fate[i]).filter(|(_, taken)| !**taken) {
             let syn = shard.lones.glance(at);
-            if syn.flags.syn() && !syn.flags.ack() && is_in_window(shard, syn.time) {
+            if syn.asks && is_in_window(shard, syn.time) {
                 found.push(Attempt { end: end(&syn), index });
             }
         }
@@ -279,17 +275,16 @@ fn look(shard: &Analyzer, attempts: &[Attempt], scan: bool, end_of_capture: Nano
     let (mut ends, mut hosts_v6) = (Vec::with_capacity(attempts.len()), Vec::new());
     for a in attempts {
         let syn = shard.lones.glance(shard.silent[a.index as usize].0);
-        let end = if scan { syn.dst } else { syn.src };
-        let word = word(&end);
+        let (end, host) = if scan { (syn.dst, syn.dst_host) } else { (syn.src, syn.src_host) };
         if ripe.len() < TARGETS && syn.time + FIRST_RTO <= end_of_capture {
-            ripe.insert(word);
+            ripe.insert(end);
         }
         if first.is_none_or(|(frame, _)| syn.frame < frame) {
             first = Some((syn.frame, a.index));
         }
-        ends.push(word);
-        if end.ip.is_ipv6() {
-            hosts_v6.push(self::word(&host(&end)));
+        ends.push(end);
+        if end & WORD_V6 != 0 {
+            hosts_v6.push(host);
         }
     }
     for words in [&mut ends, &mut hosts_v6] {
@@ -336,7 +331,7 @@ impl Different {
                 *rest = rest.strip_prefix(&[end]).unwrap_or(rest);
             }
             different.ends += 1;
-            if end & V6 == 0 && last_address.replace(end >> 16) != Some(end >> 16) {
+            if end & WORD_V6 == 0 && last_address.replace(end >> 16) != Some(end >> 16) {
                 different.addresses += 1;
             }
         }
@@ -374,20 +369,4 @@ fn finding(shards: &[Analyzer], groups: &[Group]) -> Option<(Finding, usize)> {
         ..Finding::of_wholes(Cause::Scan, Some(Side::Client), example, text)
     };
     Some((finding, at))
-}
-
-fn host(end: &Endpoint) -> Endpoint {
-    Endpoint { port: 0, ..*end }
-}
-
-/// An address and port in 64 bits; of IPv6 a mix of its bits, which two of a million addresses share once in
-/// millions of captures.
-fn word(end: &Endpoint) -> u64 {
-    let address = match end.ip {
-        IpAddr::V4(ip) => return u64::from(ip.to_bits()) << 16 | u64::from(end.port),
-        IpAddr::V6(ip) => ip.to_bits(),
-    };
-    let mix = |n: u64| (n ^ n >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mixed = mix(mix(address as u64) ^ (address >> 64) as u64);
-    mix(mixed ^ u64::from(end.port)) | V6
 }
