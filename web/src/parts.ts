@@ -11,6 +11,8 @@ const OWNER = { tcp: 'TCP', application: 'application', path: 'path', none: 'not
 /** Who has to act. */
 export function whose(cause: Pick<Cause, 'owner' | 'class'>, side?: string | null): string {
   const owner = OWNER[cause.owner];
+  // What is the path's elsewhere may lie at an end: a host that ignores SYNs.
+  if (cause.owner === 'path' && (side === 'client' || side === 'server')) return `at the ${side}`;
   if (cause.owner === 'path') return cause.class === 'I' ? 'path, unavoidable here' : owner;
   return side && cause.owner !== 'none' ? `${owner}, at the ${side}` : owner;
 }

@@ -170,7 +170,7 @@ fn heading(out: &mut impl Write, cause: Cause, time: Nanos, share: f64) -> io::R
     writeln!(out, "  {BOLD}{head}{BOLD:#}{colour}{}{colour:#}", cause.info().title)
 }
 
-/// Who has to act: `TCP, at the client`.
+/// Who has to act: `TCP, at the client`; what is the path's elsewhere may lie at an end (a host that ignores SYNs).
 pub(crate) fn whose(cause: Cause, side: Option<Side>) -> String {
     let owner = match (cause.owner(), cause.class()) {
         (Owner::Application, _) => "application",
@@ -181,6 +181,7 @@ pub(crate) fn whose(cause: Cause, side: Option<Side>) -> String {
     };
     match (cause.owner(), side) {
         (Owner::Application | Owner::Tcp, Some(side)) => format!("{owner}, at the {}", side.name()),
+        (Owner::Path, Some(side @ (Side::Client | Side::Server))) => format!("at the {}", side.name()),
         _ => owner.into(),
     }
 }
@@ -468,6 +469,17 @@ mod tests {
     use super::*;
 
     /// What a fix shortens beside its own finding is said where it is half as much again.
+    /// A SYN that came to the server's tap and was not answered is not lost on the way.
+    #[test]
+    fn what_an_end_can_change_is_not_said_to_be_the_paths() {
+        let of = |cause, side| whose(cause, side);
+        assert_eq!(of(Cause::SynRetransmit, Some(Side::Server)), "at the server");
+        assert_eq!(of(Cause::SynRetransmit, Some(Side::Network)), "path");
+        assert_eq!(of(Cause::SynRetransmit, None), "path");
+        assert_eq!(of(Cause::PathDelay, Some(Side::Network)), "path, unavoidable here");
+        assert_eq!(of(Cause::SendBuffer, Some(Side::Server)), "TCP, at the server");
+    }
+
     #[test]
     fn what_a_fix_saves_elsewhere_is_said() {
         let analysis = crate::sample::analysis();
