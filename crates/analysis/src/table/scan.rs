@@ -70,8 +70,12 @@ impl Unlisted {
 #[derive(Clone, Copy, Debug)]
 struct Attempt {
     end: u64,
+    /// The one at the other side.
+    other: u64,
     /// Which of the silent ones of its analyzer.
     index: u32,
+    /// The lower half of its frame: which came first is asked of no more than four billion packets.
+    frame: u32,
 }
 
 /// SYNs that belong together.
@@ -176,23 +180,23 @@ fn is_in_window(shard: &Analyzer, time: Nanos) -> bool {
 fn groups(shards: &[Analyzer], end: Nanos, fate: &mut [Vec<bool>]) -> Vec<Group> {
     let mut groups = Vec::new();
     let mut all = vec![Vec::new(); shards.len()];
-    attempts(shards, fate, &mut all, |syn| syn.src_host);
+    attempts(shards, fate, &mut all, |syn| (syn.src_host, syn.dst));
     each_group(&all, |syns| groups.extend(group(shards, syns, true, end, fate)));
     // Of what no single address sent: is it for one server?
-    attempts(shards, fate, &mut all, |syn| syn.dst);
+    attempts(shards, fate, &mut all, |syn| (syn.dst, syn.src));
     each_group(&all, |syns| groups.extend(group(shards, syns, false, end, fate)));
     groups.sort_by_key(|g| (std::cmp::Reverse(g.syns), g.first.0));
     groups
 }
 
-/// The SYNs of each analyzer that belong to no group yet, those of one end side by side. They are read in the
-/// order in which they are kept, which is faster than to ask for them in another one; so this is done for
-/// each end anew, in the same room.
+/// The SYNs of each analyzer that belong to no group yet, those of one end side by side, by the one at the other
+/// side. They are read once and in the order in which they are kept, which is faster than to ask for them in
+/// another one; so this is done for each end anew, in the same room.
 fn attempts(
     shards: &[Analyzer],
     fate: &[Vec<bool>],
     all: &mut [Vec<Attempt>],
-    end: impl Fn(&Glance) -> u64 + Sync,
+    ends: impl Fn(&Glance) -> (u64, u64) + Sync,
 ) {
     each_of(all, |i, found| {
         let shard = &shards[i];
@@ -201,10 +205,11 @@ fn attempts(
         for ((index, &(at, _)), _) in (0..).zip(&shard.silent).zip(&fate[i]).filter(|(_, taken)| !**taken) {
             let syn = shard.lones.glance(at);
             if syn.asks && is_in_window(shard, syn.time) {
-                found.push(Attempt { end: end(&syn), index });
+                let (end, other) = ends(&syn);
+                found.push(Attempt { end, other, index, frame: syn.frame as u32 });
             }
         }
-        found.sort_unstable_by_key(|a| (a.end, a.index));
+        found.sort_unstable_by_key(|a| (a.end, a.other, a.index));
     });
 }
 
@@ -249,7 +254,7 @@ fn group(
     of_each(&mut fate.iter_mut().zip(syns).collect::<Vec<_>>(), count, |_, (fate, syns)| {
         syns.iter().for_each(|a| fate[a.index as usize] = true);
     });
-    Some(Group { scan, syns: count as u64, first, among: Different::among(&looked) })
+    Some(Group { scan, syns: count as u64, first, among: Different::among(syns, &looked) })
 }
 
 /// Does the same for each of some, in threads of their own if they have that many between them.
@@ -263,35 +268,27 @@ struct Looked {
     first: Option<(u64, u32)>,
     /// Ends at the other side that had time for a second SYN; no more than are needed.
     ripe: HashSet<u64>,
-    /// All ends at the other side, and the addresses of those of IPv6, each once and ascending.
-    ends: Vec<u64>,
+    /// The addresses of those at the other side that are of IPv6, ascending.
     hosts_v6: Vec<u64>,
 }
 
-/// What is kept of attempts is read once: they may be millions.
+/// What is kept of attempts is hardly read again: they may be millions.
 fn look(shard: &Analyzer, attempts: &[Attempt], scan: bool, end_of_capture: Nanos) -> Looked {
-    let mut first: Option<(u64, u32)> = None;
+    let glance = |a: &Attempt| shard.lones.glance(shard.silent[a.index as usize].0);
     let mut ripe: HashSet<u64> = HashSet::new();
-    let (mut ends, mut hosts_v6) = (Vec::with_capacity(attempts.len()), Vec::new());
     for a in attempts {
-        let syn = shard.lones.glance(shard.silent[a.index as usize].0);
-        let (end, host) = if scan { (syn.dst, syn.dst_host) } else { (syn.src, syn.src_host) };
-        if ripe.len() < TARGETS && syn.time + FIRST_RTO <= end_of_capture {
-            ripe.insert(end);
+        if glance(a).time + FIRST_RTO <= end_of_capture {
+            ripe.insert(a.other);
         }
-        if first.is_none_or(|(frame, _)| syn.frame < frame) {
-            first = Some((syn.frame, a.index));
-        }
-        ends.push(end);
-        if end & WORD_V6 != 0 {
-            hosts_v6.push(host);
+        if ripe.len() == TARGETS {
+            break;
         }
     }
-    for words in [&mut ends, &mut hosts_v6] {
-        words.sort_unstable();
-        words.dedup();
-    }
-    Looked { first, ripe, ends, hosts_v6 }
+    let first = attempts.iter().min_by_key(|a| (a.frame, a.index));
+    let of_v6 = attempts.iter().filter(|a| a.other & WORD_V6 != 0).map(glance);
+    let mut hosts_v6: Vec<u64> = of_v6.map(|syn| if scan { syn.dst_host } else { syn.src_host }).collect();
+    hosts_v6.sort_unstable();
+    Looked { first: first.map(|a| (glance(a).frame, a.index)), ripe, hosts_v6 }
 }
 
 /// How many different ones there are.
@@ -303,32 +300,35 @@ struct Different {
 }
 
 impl Different {
-    /// At the other side of these attempts.
-    fn among(looked: &[Looked]) -> Different {
-        let ends: Vec<&[u64]> = looked.iter().map(|l| l.ends.as_slice()).collect();
-        let hosts_v6: Vec<&[u64]> = looked.iter().map(|l| l.hosts_v6.as_slice()).collect();
-        let longest = ends.iter().max_by_key(|e| e.len()).copied().unwrap_or_default();
+    /// At the other side of these attempts, of which that was found out.
+    fn among(syns: &[&[Attempt]], looked: &[Looked]) -> Different {
+        let longest = syns.iter().max_by_key(|s| s.len()).copied().unwrap_or_default();
         // The halves below and from the middle are counted side by side; the ends of an address are in one of them.
-        let middle = longest.get(longest.len() / 2).map_or(0, |&end| end & !0xffff);
-        let halves = |list: &&[u64]| list.partition_point(|&end| end < middle);
-        let below: Vec<&[u64]> = ends.iter().map(|l| &l[..halves(l)]).collect();
-        let from: Vec<&[u64]> = ends.iter().map(|l| &l[halves(l)..]).collect();
-        let total = ends.iter().map(|l| l.len()).sum();
-        let counts = of_each(&mut [below, from], total, |_, lists| Different::in_all(lists));
-        let of_v6 = Different::in_all(&hosts_v6).ends;
+        let middle = longest.get(longest.len() / 2).map_or(0, |a| a.other & !0xffff);
+        let halves = |list: &&[Attempt]| list.partition_point(|a| a.other < middle);
+        let below: Vec<&[Attempt]> = syns.iter().map(|l| &l[..halves(l)]).collect();
+        let from: Vec<&[Attempt]> = syns.iter().map(|l| &l[halves(l)..]).collect();
+        let total = syns.iter().map(|l| l.len()).sum();
+        let counts = of_each(&mut [below, from], total, |_, lists| Different::in_all(lists, |a| a.other));
+        let hosts_v6: Vec<&[u64]> = looked.iter().map(|l| l.hosts_v6.as_slice()).collect();
+        let of_v6 = Different::in_all(&hosts_v6, |&host| host).ends;
         Different {
             ends: counts.iter().map(|c| c.ends).sum(),
             addresses: counts.iter().map(|c| c.addresses).sum::<usize>() + of_v6,
         }
     }
 
-    /// In lists of words, each of which ascends; addresses are those of IPv4, which stand in the words of their ends.
-    fn in_all(lists: &[&[u64]]) -> Different {
+    /// In lists that ascend by words; addresses are those of IPv4, which stand in the words of their ends.
+    fn in_all<T>(lists: &[&[T]], word: impl Fn(&T) -> u64) -> Different {
         let mut rest = lists.to_vec();
         let (mut different, mut last_address) = (Different::default(), None);
-        while let Some(end) = rest.iter().filter_map(|r| r.first()).min().copied() {
+        while let Some(end) = rest.iter().filter_map(|r| r.first()).map(&word).min() {
             for rest in &mut rest {
-                *rest = rest.strip_prefix(&[end]).unwrap_or(rest);
+                while let Some((first, behind)) = rest.split_first()
+                    && word(first) == end
+                {
+                    *rest = behind;
+                }
             }
             different.ends += 1;
             if end & WORD_V6 == 0 && last_address.replace(end >> 16) != Some(end >> 16) {
