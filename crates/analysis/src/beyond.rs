@@ -4,6 +4,7 @@
 //! what it sees for the distance. What it sees later, or another connection, tells (rule 120).
 
 use crate::attribute::least_beyond;
+use crate::confidence::{Rule, Tap};
 use crate::facts::Facts;
 use crate::result::{Connection, Finding, Quality};
 use std::collections::BTreeMap;
@@ -51,6 +52,34 @@ pub(crate) fn doubt_the_distance(f: &mut Finding, connections: &[Box<Connection>
     let share = time.0 as f64 / f.lost.0.max(1) as f64;
     f.confidence = (f.confidence - share * (f.confidence - DOUBTED)).max(DOUBTED);
     f.unsure = (f.unsure + time).min(f.of_requests());
+}
+
+/// Says so where nothing tells the way from the work, of connections whose exchanges are kept (rule 125).
+pub(crate) fn doubt_the_trip(f: &mut Finding, connections: &[Box<Connection>]) {
+    let (rule, also) = match f.cause {
+        Cause::PathDelay => (
+            Rule::TripWithAnswer,
+            " But every answer brought the ACK of its request with it: the trip may be much shorter, and the rest the \
+             server's work. The opening of a connection between these hosts would tell.",
+        ),
+        Cause::ServerThink => (
+            Rule::ThinkOnOneLink,
+            " No packet shows the trip by itself: every answer brought the ACK of its request with it. It is taken to be \
+             short, since what both hosts send has passed no router.",
+        ),
+        _ => return,
+    };
+    let sure = rule.at(Tap::Near);
+    let spans = || {
+        connections.iter().flat_map(|c| &c.exchanges).flat_map(|x| &x.spans).filter(|s| s.cause == f.cause)
+    };
+    let time = |doubted: bool| {
+        let some = spans().filter(|s| !doubted || s.alternatives == sure.alternatives);
+        some.fold(Nanos::ZERO, |sum, s| sum + s.duration())
+    };
+    if time(true) > Nanos::ZERO && time(true).times(WORTH_SAYING) >= time(false) {
+        f.text = Some((f.why() + also).into_boxed_str());
+    }
 }
 
 fn beyond(connections: &[Box<Connection>]) -> Beyond {

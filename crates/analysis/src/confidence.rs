@@ -39,6 +39,8 @@ pub(crate) enum Rule {
     // The path and the link
     RoundTrip,
     RoundTripOfLostData,
+    /// Every answer brought the ACK of its request: it took the server as well, for all that is known (rule 125).
+    TripWithAnswer,
     OwnBytes,
     /// They stood in a queue of their own host before they passed (rule 95).
     Stood,
@@ -113,6 +115,8 @@ pub(crate) enum Rule {
     ThinkAtTimer,
     ThinkOrLoss,
     ThinkAsOften,
+    /// Between hosts on one link, whose trip is taken to be short (rule 125).
+    ThinkOnOneLink,
     /// All of them as long as the timer of a cork (rule 115).
     ThinkAsACork,
     ThinkBeforeMissing,
@@ -320,6 +324,9 @@ impl Rule {
             (Rule::HandshakeUnseen | Rule::HandshakeLate | Rule::NotCaptured, _) => sure(0.5),
             (Rule::TlsThink | Rule::RoundTrip | Rule::RoundTripOfLostData | Rule::OwnBytes, _) => sure(0.9),
             (Rule::Stood, _) => or(0.9, C::HostDelay, 0.05),
+            (Rule::TripWithAnswer, _) => or(0.5, C::ServerThink, 0.45),
+            // Hosts on one link may still be far from each other (a tunnel).
+            (Rule::ThinkOnOneLink, _) => or(0.6, C::PathDelay, 0.35),
             (Rule::PaceOfLink, _) => or(0.8, C::Queueing, 0.2),
             (Rule::Queue, _) => or(0.6, C::Bandwidth, 0.3),
 

@@ -131,6 +131,11 @@ impl Copies {
         self.late > Nanos::ZERO
     }
 
+    /// How many routers its latest packet might still have passed; zero: it sent none.
+    pub(crate) fn ttl(&self, from: End) -> u8 {
+        self.recent[from].ttl
+    }
+
     /// Whether a packet of `from` like this one passed within a second before or after it, as far as
     /// identifiers and time stamps tell. It is not kept.
     pub(crate) fn has_twin(&self, from: End, segment: &Segment) -> bool {

@@ -4,7 +4,7 @@ mod over;
 
 pub(crate) use over::{Order, Rank};
 
-use crate::beyond::doubt_the_distance;
+use crate::beyond::{doubt_the_distance, doubt_the_trip};
 use crate::findings::store::{At, Place, Store};
 use crate::findings::{
     self, Basis, Rollup, Rollups, Where, add_whole_connection_findings, finding,
@@ -230,6 +230,7 @@ impl Sums {
             if let Some(brief) = example.or(worst.first()) {
                 advise(&mut f, &of_kept(brief), self.settings);
             }
+            doubt_the_trip(&mut f, connections);
             found.push(f);
         }
         for r in &inherent.0 {
@@ -241,6 +242,7 @@ impl Sums {
                 f.connections = vec![brief.id];
                 f.link_full = shared.of(f.cause, f.side);
                 doubt_the_distance(&mut f, connections);
+                doubt_the_trip(&mut f, connections);
                 advise(&mut f, &brief, self.settings);
                 f.evidence.clear();
                 found.push(f);

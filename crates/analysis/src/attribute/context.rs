@@ -5,7 +5,7 @@ use crate::release::Habits;
 use crate::rest::at_rest;
 use crate::result::Quality;
 use crate::step::Step;
-use crate::track::{NotTaken, Tracker};
+use crate::track::{NotTaken, Tracker, Trip};
 use tcpwhy_base::{End, Ends, Nanos};
 
 /// A snapshot of the connection when its steps become spans.
@@ -16,6 +16,8 @@ pub(crate) struct Context {
     /// Both reaction times are known.
     pub(crate) measured: bool,
     pub(crate) reaction: Ends<Nanos>,
+    /// What that is known by (rule 125).
+    pub(crate) trip: Ends<Trip>,
     /// Shortest time after which each side sends again what was lost, where its stack is known.
     pub(crate) timer: Ends<Option<Nanos>>,
     /// After twice this its sender would have sent again what is unacknowledged, whatever its stack: RFC
@@ -151,6 +153,7 @@ impl Context {
             rtt: track.rtt_or_zero(),
             measured: track.rtt().is_some(),
             reaction: Ends::of(|s| track.reaction_or_zero(s)),
+            trip: Ends::of(|s| track.trip_to(s)),
             timer: Ends::of(|s| is_linux[s].then_some(timer[s])),
             timeout: Ends::of(|s| track.rto(s).max(Nanos::secs(1)).max(track.rtt_or_zero().times(3))),
             tap,

@@ -12,7 +12,7 @@ use crate::findings::{Plain, Shown};
 use crate::release::{Doubt, Habits, Wait, burst_within};
 use crate::result::{Frames, Quality, Span};
 use crate::step::Step;
-use crate::track::Tracker;
+use crate::track::{Tracker, Trip};
 use tcpwhy_base::{Cause, End, Nanos, Side, Source};
 
 /// The wait for the answer is all there is of it, but for what followed at once, and the answer was not on
@@ -74,6 +74,7 @@ pub(crate) fn plain(steps: &[Step], track: &mut Tracker, habits: &Habits) -> Opt
     let track = &*track;
     let rtt = track.rtt()?;
     let simple = rates == [false, false]
+        && track.trip_to(End::Server) == Trip::Shown
         && !track.quality().has(Quality::CAPTURE_DROPS)
         && track.split(habits.soonest_answer()).is_none();
     if !simple {

@@ -9,6 +9,7 @@ use crate::confidence::Rule;
 use crate::facts::{Facts, Witnessed};
 use crate::release::{Doubt, burst_within};
 use crate::step::Step;
+use crate::track::Trip;
 use tcpwhy_base::{Cause, End, Nanos, Side};
 
 /// The other side's own ACK of the request came so late that it can hardly have had it sooner (rule 51).
@@ -119,7 +120,9 @@ pub(super) fn turn(
 ) {
     let sender = step.sender;
     let me = Some(Side::from(sender));
-    let path = rest.min(context.reaction[sender]);
+    let on_one_link = context.trip[sender] == Trip::OnOneLink && sender == End::Server;
+    let reaction = context.reaction[if on_one_link { sender.peer() } else { sender }];
+    let path = rest.min(reaction);
     let mut think = rest - path;
     // What was still on its way says nothing of the application: the link took that time.
     let arrived = (step.duration() - on_the_way).floor0();
@@ -147,8 +150,10 @@ pub(super) fn turn(
     let path_seen = if context.near(sender) { Nanos::ZERO } else { path };
     let facts = Facts::Think { seen: step.duration(), path: path_seen };
     let trip = Facts::RoundTrip { rtt: context.rtt };
+    let with_answer = context.trip[sender] == Trip::WithAnswer && sender == End::Server;
+    let way = if with_answer { Rule::TripWithAnswer } else { Rule::RoundTrip };
     out.as_inferred();
-    out.network(Rule::RoundTrip, Cause::PathDelay, path.part(2), trip);
+    out.network(way, Cause::PathDelay, path.part(2), trip);
     out.as_decided();
     out.span(
         Rule::BehindProxy,
@@ -174,6 +179,7 @@ pub(super) fn turn(
             }
             Doubt::Timed => Rule::ThinkAtTimer,
             Doubt::Possible => Rule::ThinkOrLoss,
+            _ if on_one_link => Rule::ThinkOnOneLink,
             Doubt::None | Doubt::Missing(_) | Doubt::Pieces => Rule::Think,
         };
         match held(context, step, think) {
@@ -182,7 +188,7 @@ pub(super) fn turn(
         }
     }
     out.as_inferred();
-    out.network(Rule::RoundTrip, Cause::PathDelay, path - path.part(2), trip);
+    out.network(way, Cause::PathDelay, path - path.part(2), trip);
     out.carried(context, sender, crossing, step.bytes);
 }
 

@@ -33,6 +33,7 @@ pub(crate) use last::Last;
 pub(crate) use passage::Before;
 pub(crate) use passage::{Arrival, Arrived, Passage, PathView, Repeat, Since, was_free};
 pub(crate) use rate::Left;
+pub(crate) use reactions::Trip;
 pub(crate) use recovery::{Recovered, Repair, Verdict};
 use silence::Silence;
 
@@ -65,6 +66,8 @@ pub(crate) struct Tracker {
     stamps: Ends<Stamps>,
     /// A reaction that one window update proved, sooner than the one known.
     sooner: Ends<Option<Nanos>>,
+    /// Who has reacted that soon without payload, or by a window that opened: no program had anything to do (rule 125).
+    bare: Ends<bool>,
     /// The scales of the windows that each end offers, once both SYNs told them.
     scales: Option<Ends<u8>>,
     quality: Quality,
@@ -84,8 +87,8 @@ pub(crate) struct Tracker {
 
 at_rest! {
     Tracker {
-        half, profile, reaction, pause, handshake, copies, clock, stamps, sooner, scales, quality, calm,
-        closed, reset_by, not_only_resets, silence, start, now, first_frame as Frame, last_frame as Frame,
+        half, profile, reaction, pause, handshake, copies, clock, stamps, sooner, bare, scales, quality,
+        calm, closed, reset_by, not_only_resets, silence, start, now, first_frame as Frame, last_frame as Frame,
     }
 }
 
@@ -106,6 +109,7 @@ impl Tracker {
             clock: Clock::default(),
             stamps: Ends::default(),
             sooner: Ends::default(),
+            bare: Ends::default(),
             scales: None,
             quality,
             calm: false,
@@ -206,7 +210,7 @@ impl Tracker {
             return false;
         }
         if let Some(reaction) = self.handshake.syn_ack(segment, t) {
-            self.reacted(End::Server, reaction);
+            self.reacted(End::Server, reaction, true);
         }
         let taken = self.half.client.syn_acknowledged(segment, on_syn);
         self.handshake.syn_data_taken(taken);
@@ -246,7 +250,7 @@ impl Tracker {
         }
         let Some(reaction) = self.handshake.final_ack(t) else { return false };
         if let Some(reaction) = reaction {
-            self.reacted(End::Client, reaction);
+            self.reacted(End::Client, reaction, true);
         }
         true
     }
@@ -329,7 +333,9 @@ impl Tracker {
     fn on_ack_delay(&mut self, s: End, segment: &Segment, t: Nanos, delay: Nanos) {
         let d = s.peer();
         if !self.half[d].has_holes() && self.reaction[s].is_none_or(|known| delay < known) {
-            self.reacts_within(s, delay.max(Nanos(1)));
+            self.reacts_within(s, delay.max(Nanos(1)), segment.len == 0);
+        } else if segment.len == 0 && !self.bare[s] {
+            self.reacted_bare(s, delay);
         }
         let rtt = delay + self.reaction_or_zero(d);
         self.half[d].sample_rtt(rtt, t);

@@ -19,6 +19,7 @@ impl Tracker {
             clock,
             stamps,
             sooner,
+            bare,
             scales,
             quality,
             calm,
@@ -33,6 +34,7 @@ impl Tracker {
         } = self;
         *profile = Ends::new(&Profile::UNKNOWN, &Profile::UNKNOWN);
         (*reaction, *sooner, *scales) = (Ends::default(), Ends::default(), None);
+        *bare = Ends::default();
         *pause = train_pause(None, Nanos::ZERO);
         *handshake = Handshake::default();
         *copies = Copies::default();

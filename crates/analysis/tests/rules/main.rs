@@ -45,6 +45,7 @@ mod spaced;
 mod sums;
 mod timing;
 mod too_large;
+mod trips;
 mod unseen;
 mod window;
 mod windows;
