@@ -312,7 +312,6 @@ impl Rule {
         use Cause as C;
         match (self, tap) {
             (Rule::Witnessed, _) => sure(0.99),
-
             (Rule::Handshake, _) => sure(0.97),
             (Rule::HandshakeBeforeRetransmission | Rule::GapThink, _) => sure(0.9),
             (Rule::SynAnsweredBefore | Rule::NeverRead | Rule::ThinkBehindOthers, _) => sure(0.85),
@@ -325,7 +324,6 @@ impl Rule {
             (Rule::TlsThink | Rule::RoundTrip | Rule::RoundTripOfLostData | Rule::OwnBytes, _) => sure(0.9),
             (Rule::Stood, _) => or(0.9, C::HostDelay, 0.05),
             (Rule::TripWithAnswer, _) => or(0.5, C::ServerThink, 0.45),
-            // Hosts on one link may still be far from each other (a tunnel).
             (Rule::ThinkOnOneLink, _) => or(0.6, C::PathDelay, 0.35),
             (Rule::PaceOfLink, _) => or(0.8, C::Queueing, 0.2),
             (Rule::Queue, _) => or(0.6, C::Bandwidth, 0.3),
@@ -378,7 +376,6 @@ impl Rule {
             (Rule::TailHeld, _) => either(0.85, (C::SenderPause, 0.2), (C::SlowStart, 0.1)),
             (Rule::CorkTimer, _) => or(0.5, C::SenderPause, 0.45),
             (Rule::CorkTimerOnce, _) => either(0.75, (C::Cork, 0.15), (C::RetransmissionTimeout, 0.1)),
-
             (Rule::CorkOnTick, _) => or(0.85, C::ServerThink, 0.1),
             (Rule::LateRequest, _) => either(0.5, (C::Queueing, 0.3), (C::HostDelay, 0.2)),
             (Rule::BehindProxy, _) => either(0.5, (C::PathDelay, 0.4), (C::ServerThink, 0.3)),
