@@ -75,7 +75,7 @@ pub fn judge(s: &Stretch<'_>) -> Vec<Share> {
     let estimated = |(cause, at), time| Share { cause, at, time, counted: Nanos::ZERO };
     let mut out = Vec::with_capacity(5);
     if s.rwnd_limited > Nanos::ZERO {
-        out.push(counted(s.window(now), s.rwnd_limited));
+        out.push(counted(s.window(then, now), s.rwnd_limited));
     }
     if s.sndbuf_limited > Nanos::ZERO {
         out.push(counted((Cause::SendBuffer, Where::Here), s.sndbuf_limited));
@@ -87,7 +87,7 @@ pub fn judge(s: &Stretch<'_>) -> Vec<Share> {
         out.push(estimated((Cause::FastRecovery, Where::Path), repair));
     }
     if rest > repair {
-        out.push(estimated(s.sending(now), rest - repair));
+        out.push(estimated(s.sending(then, now), rest - repair));
     }
     if s.elapsed > s.busy {
         out.push(estimated(s.idle(then, now), s.elapsed - s.busy));
@@ -105,7 +105,7 @@ impl Stretch<'_> {
     }
 
     /// What a sender waits for that neither window nor send buffer stops.
-    fn sending(&self, now: &Info) -> (Cause, Where) {
+    fn sending(&self, then: &Info, now: &Info) -> (Cause, Where) {
         if now.ca_state == 4 || now.retransmits > 0 {
             return (Cause::RetransmissionTimeout, Where::Path);
         }
@@ -120,7 +120,7 @@ impl Stretch<'_> {
             return if flight * TSO_WIN_DIVISOR >= cwnd * (TSO_WIN_DIVISOR - 1) {
                 self.full_congestion_window(now)
             } else if !window_has_room {
-                self.window(now)
+                self.window(then, now)
             } else {
                 self.below_tcp(now)
             };
@@ -181,9 +181,14 @@ impl Stretch<'_> {
 
     /// The receive window: closed or shrunk because nobody reads, which the other end shows where it can be
     /// asked, or simply too small.
-    fn window(&self, now: &Info) -> (Cause, Where) {
+    fn window(&self, then: &Info, now: &Info) -> (Cause, Where) {
+        // Less than a segment fits: no buffer is so small, for a segment is at most half of the largest window
+        // (`tcp_bound_to_half_wnd`), and a receiver says zero only when unread data has left less than a segment or
+        // a sixteenth of its buffer free (`__tcp_select_window`). What was counted may have passed before it opened.
+        let shut = |i: &Info| i.snd_wnd.is_some_and(|w| w < i.snd_mss.max(1));
         let shrunk = now.snd_wnd.is_some_and(|w| u64::from(w) * 2 < u64::from(self.largest_window));
-        (if shrunk || self.peer_unread { Cause::SlowReader } else { Cause::ReceiveWindow }, Where::Peer)
+        let unread = shut(then) || shut(now) || shrunk || self.peer_unread;
+        (if unread { Cause::SlowReader } else { Cause::ReceiveWindow }, Where::Peer)
     }
 
     /// Nothing to send and nothing unacknowledged: whose turn is it?
@@ -340,6 +345,28 @@ mod tests {
             s.memory = Some(Memory { sndbuf: 32_768, wmem_queued: 21_845, ..Memory::default() })
         };
         assert_eq!(waits(|s, i| (full(s, i), less(s)).1), Cause::PathDelay);
+    }
+
+    /// A look that begins while nobody reads has never seen the window open.
+    #[test]
+    fn a_window_that_holds_no_segment_is_its_readers() {
+        let at = |window: u32| {
+            sample(|s, i| {
+                (s.wqueue, i.notsent, i.snd_wnd) = (50_000, 50_000, Some(window));
+            })
+        };
+        let whose = |then: u32, now: u32| {
+            let (before, now) = (at(then), at(now));
+            let limited = Nanos::millis(20);
+            let largest_window = now.info.and_then(|i| i.snd_wnd).unwrap_or(0).max(then);
+            let s =
+                Stretch { busy: limited, rwnd_limited: limited, largest_window, ..stretch(&before, &now) };
+            judge(&s)[0].cause
+        };
+        assert_eq!(whose(0, 0), Cause::SlowReader);
+        assert_eq!(whose(1447, 1447), Cause::SlowReader);
+        assert_eq!(whose(0, 65_536), Cause::SlowReader, "it was shut until it opened");
+        assert_eq!(whose(1448, 1448), Cause::ReceiveWindow);
     }
 
     #[test]

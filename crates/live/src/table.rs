@@ -396,7 +396,7 @@ mod tests {
                 let info = |rwnd, rcv_wnd| {
                     let time = Nanos::millis(20 * n);
                     let busy = if rwnd { time } else { Nanos::ZERO };
-                    let windows = (Some(if rwnd { 0 } else { 65_536 }), Some(rcv_wnd));
+                    let windows = (Some(if rwnd { 2000 } else { 65_536 }), Some(rcv_wnd));
                     let (snd_wnd, rcv_wnd) = windows;
                     Some(Info {
                         busy,
@@ -409,7 +409,7 @@ mod tests {
                 };
                 let writer = Sample { info: info(true, 65_536), ..socket(1, 80, 4000, State::Established) };
                 let reader = Sample {
-                    info: info(false, 0),
+                    info: info(false, 2000),
                     rqueue: unread,
                     ..socket(2, 4000, 80, State::Established)
                 };
