@@ -51,10 +51,18 @@ struct Work<'a> {
     stop: &'a Arc<AtomicBool>,
 }
 
+/// Makes the folder of tables, if it is not there. The folder that it is in has to be: a name that was misspelt makes none.
+pub(crate) fn make(folder: &Path) -> anyhow::Result<()> {
+    match std::fs::create_dir(folder) {
+        Err(e) if !folder.is_dir() => Err(e).with_context(|| format!("cannot make {}", folder.display())),
+        _ => Ok(()),
+    }
+}
+
 /// Explains the files and folders that are named, and writes tables into `folder`.
 pub(crate) fn run(args: &Explain, folder: &Path, stop: &Arc<AtomicBool>) -> anyhow::Result<Exit> {
     let begun = Instant::now();
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    make(folder)?;
     let manifest = Manifest::open(folder)?;
     let items = items::among(&args.files, Some(folder));
     if items.is_empty() {

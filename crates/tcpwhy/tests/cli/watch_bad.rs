@@ -1,5 +1,7 @@
 //! `tcpwhy watch` where something is missing: it says what and what to do, and goes on with the rest.
 
+#[cfg(feature = "parquet")]
+use crate::common::{Dir, smtp, tcpwhy};
 use serde_json::Value;
 use std::process::{Command, Output, Stdio};
 
@@ -26,6 +28,23 @@ fn document(done: &Output) -> Value {
 /// What is not seen, and what it takes.
 fn unseen(document: &Value) -> String {
     format!("{:#}", document["unseen"])
+}
+
+/// A path that was misspelt makes no folders, of `watch` as of `explain`.
+#[cfg(feature = "parquet")]
+#[test]
+fn tables_go_to_a_folder_whose_parent_is_there() {
+    let dir = Dir::new();
+    let (parent, tables) = (dir.0.join("none"), dir.0.join("none/tables"));
+    let tables = tables.to_str().unwrap();
+    for command in [&["watch", "--once", "--interval", "200ms"][..], &["explain", &smtp()]] {
+        let arguments: Vec<&str> = command.iter().chain(&["--parquet", tables]).copied().collect();
+        tcpwhy(&arguments).fails(3, &["cannot make", tables, "make its folder first (mkdir -p)"]);
+        assert!(!parent.exists());
+        std::fs::create_dir(&parent).unwrap();
+        assert_eq!(tcpwhy(&arguments).code, 0);
+        std::fs::remove_dir_all(&parent).unwrap();
+    }
 }
 
 #[test]

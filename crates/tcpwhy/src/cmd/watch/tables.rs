@@ -4,7 +4,6 @@
 
 use crate::failure::say;
 use crate::fleet::manifest::Manifest;
-use anyhow::Context as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tcpwhy_base::Nanos;
@@ -40,7 +39,7 @@ pub(super) struct Tables {
 impl Tables {
     /// Into this folder, in which no other run may write.
     pub(super) fn open(folder: &Path) -> anyhow::Result<Tables> {
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        crate::fleet::make(folder)?;
         let host = proc_text("sys/kernel/hostname").unwrap_or_default();
         let now = time_of_day();
         Ok(Tables {
