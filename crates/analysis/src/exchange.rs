@@ -248,12 +248,12 @@ impl Recorder {
     /// A segment of the TLS handshake. `true`: it is the first with application data, and the handshake is
     /// over. In TLS 1.3 the server's first flight holds records of that type too (RFC 8446, 5.2), before the
     /// client has answered. A ChangeCipherSpec beside a HelloRetryRequest changes nothing (D.4): a
-    /// ServerHello in the clear follows in the next turn.
+    /// ServerHello in the clear follows in the next turn. What was captured of it may tell by itself (4.1.3).
     pub(crate) fn tls_ends(&mut self, s: End, segment: &Segment) -> bool {
         let turns = self.recorded.turns;
         if s == End::Server {
-            if segment.tls.has(Tls::HANDSHAKE) && self.server_changed_cipher.is_some_and(|turn| turn < turns)
-            {
+            let again = || self.server_changed_cipher.is_some_and(|turn| turn < turns);
+            if segment.tls.has(Tls::ASKS_AGAIN) || segment.tls.has(Tls::HANDSHAKE) && again() {
                 (self.server_changed_cipher, self.asked_again) = (None, true);
             } else if segment.tls.has(Tls::CHANGE_CIPHER) {
                 self.server_changed_cipher = Some(turns);

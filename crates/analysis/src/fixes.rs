@@ -94,7 +94,8 @@ impl Tls {
     /// Why a newer version saves no round trip.
     fn is_new(self) -> Option<String> {
         let asked_again = "TLS 1.3 is spoken already: its server asked for a key of another group (HelloRetryRequest), which clients \
-                           save that offer one it takes at once (OpenSSL: the first of `Groups`)";
+                           save that offer one it takes at once (OpenSSL: the first of `Groups`), or a server that takes the one they \
+                           offer (nginx: `ssl_ecdh_curve`)";
         if self.asked_again { Some(asked_again.into()) } else { self.took_one_trip() }
     }
 
@@ -172,8 +173,8 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
         Facts::FirstData { .. } => &[FixId::FixLoss, FixId::ListenBacklog, FixId::AcceptFaster],
         // No TLS followed.
         Facts::EncryptionRefused { .. } => &[FixId::ReuseConnections],
-        // Only early data, which not every request may be, saves that trip; a connection that is kept always does.
-        _ if cause == Cause::TlsHandshake && tls.took_one_trip().is_some() => {
+        // Only early data, which not every request may be, saves a trip of TLS 1.3; a connection that is kept always does.
+        _ if cause == Cause::TlsHandshake && tls.is_new().is_some() => {
             &[FixId::Tls13, FixId::ReuseConnections, FixId::TlsResumption]
         }
         // What waits for a word of the server has the next piece ready; of events nothing was there that could have been read ahead.
@@ -226,8 +227,8 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
             }
             // The last one is for who spaces its segments.
             FixId::CongestionControl if cause == Cause::Pacing => rows.rotate_right(1),
-            // The last one says what it is worth where a handshake takes one trip.
-            FixId::TlsResumption if tls.took_one_trip().is_some() => rows.rotate_right(1),
+            // The last one says what it is worth in TLS 1.3.
+            FixId::TlsResumption if tls.is_new().is_some() => rows.rotate_right(1),
             _ => {}
         }
         let told = if settings { &rows[..] } else { &[] };

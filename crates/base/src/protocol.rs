@@ -55,6 +55,12 @@ pub const SETTINGS_ACK_LEN: u32 = 9;
 /// within a record of its own (3.4 and 6.9).
 pub const H2_PREFACE_LEN: u32 = 9 + 7 * 6 + WINDOW_UPDATE_LEN + SETTINGS_ACK_LEN + 3 * (TLS_HEAD + 24);
 
+/// What a HelloRetryRequest has in the place of a random number: SHA-256 of its name (RFC 8446, 4.1.3).
+pub const HELLO_RETRY: [u8; 32] = [
+    0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, //
+    0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
+];
+
 /// What a record with the Finished of TLS 1.3 holds, encrypted: a message of a hash (32 or 48 bytes) behind
 /// its head of four, the type of the content and what authenticates it, 16 or 8 bytes (RFC 8446, 4, 4.4.4,
 /// 5.2 and B.4; RFC 6655).

@@ -202,6 +202,8 @@ impl Tls {
     /// Nothing but whole records, the last of which is as long as the Finished of TLS 1.3 (encrypted), as far
     /// as it was captured.
     pub const FINISHED: u8 = 64;
+    /// A HelloRetryRequest of TLS 1.3, told by what stands in the place of its random number.
+    pub const ASKS_AGAIN: u8 = 128;
     /// Any of the bits.
     pub const fn has(self, bits: u8) -> bool {
         self.0 & bits != 0

@@ -1,7 +1,9 @@
 //! What the TLS records in a segment say by what is not encrypted.
 
 use tcpwhy_base::Tls;
-use tcpwhy_base::protocol::{FINISHED_LEN, MOST_WINDOW_UPDATES, TLS_ADDS, TLS_HEAD, WINDOW_UPDATE_LEN};
+use tcpwhy_base::protocol::{
+    FINISHED_LEN, HELLO_RETRY, MOST_WINDOW_UPDATES, TLS_ADDS, TLS_HEAD, WINDOW_UPDATE_LEN,
+};
 
 /// TLS 1.2 allows 2^14 + 2048 bytes in a record (RFC 5246 6.2.3), TLS 1.3 less.
 const RECORD: u16 = (1 << 14) + 2048;
@@ -22,6 +24,7 @@ pub(crate) fn records(mut payload: &[u8], all: u32) -> Tls {
             0x14 => Tls::CHANGE_CIPHER,
             0x15 => Tls::ALERT,
             0x16 if offers_h2(content) == Some(false) => Tls::HANDSHAKE | Tls::NO_H2,
+            0x16 if asks_again(content) => Tls::HANDSHAKE | Tls::ASKS_AGAIN,
             0x16 => Tls::HANDSHAKE,
             _ => Tls::DATA,
         };
@@ -42,6 +45,14 @@ fn is_credit(len: u32) -> bool {
         frames.is_multiple_of(WINDOW_UPDATE_LEN)
             && (1..=MOST_WINDOW_UPDATES).contains(&(frames / WINDOW_UPDATE_LEN))
     })
+}
+
+/// A ServerHello that is a HelloRetryRequest (RFC 8446, 4.1.4), as far as it was captured. Eight bytes of a random
+/// number are the same by chance once in 2^64.
+fn asks_again(hello: &[u8]) -> bool {
+    let [2, _, _, _, 3, 3, random @ ..] = hello else { return false };
+    let here = &random[..random.len().min(HELLO_RETRY.len())];
+    here.len() >= 8 && HELLO_RETRY.starts_with(here)
 }
 
 /// Whether a ClientHello has "h2" among the protocols that it offers (RFC 8446, 4.1.2; RFC 7301, 3.1), if
@@ -147,6 +158,22 @@ mod tests {
         }
         let cut = |n: usize| records(&[&change[..], &data(69)].concat()[..n], 80).has(Tls::FINISHED);
         assert!(cut(11) && cut(40) && !cut(10), "the snap length cut it");
+    }
+
+    /// A tap that keeps 96 bytes of each packet has 30 of the payload, and not the ChangeCipherSpec behind it.
+    #[test]
+    fn a_hello_retry_request_is_told_by_its_random_number() {
+        let hello = |kind: u8, random: &[u8]| {
+            let body = [&[kind, 0, 0, 84, 3, 3], random, &[0; 52][..]].concat();
+            [record(0x16, &body), record(0x14, &[1])].concat()
+        };
+        let asks = |payload: &[u8]| records(payload, 99).has(Tls::ASKS_AGAIN);
+        let whole = hello(2, &HELLO_RETRY);
+        assert!(asks(&whole) && asks(&whole[..30]) && asks(&whole[..19]));
+        assert!(!asks(&whole[..18]), "too little to tell");
+        let mut other = HELLO_RETRY;
+        other[31] = 0;
+        assert!(!asks(&hello(2, &other)) && !asks(&hello(1, &HELLO_RETRY)));
     }
 
     fn hello(names: &[&str], others: usize) -> Vec<u8> {

@@ -199,6 +199,9 @@ fn payload(s: &Segment) -> Vec<u8> {
         for (bit, kind) in kinds.iter().filter(|k| s.tls.has(k.0)) {
             if *bit == Tls::HANDSHAKE && s.tls.has(Tls::NO_H2) {
                 out.extend(HELLO);
+            } else if *bit == Tls::HANDSHAKE && s.tls.has(Tls::ASKS_AGAIN) {
+                out.extend([0x16, 3, 3, 0, 38, 2, 0, 0, 34, 3, 3]);
+                out.extend(protocol::HELLO_RETRY);
             } else {
                 out.extend([*kind, 3, 3, 0, 0]);
             }
@@ -296,6 +299,8 @@ mod tests {
         let hello = Tls::HANDSHAKE | Tls::NO_H2;
         assert_eq!(told(hello, 200), (hello, 200));
         assert_eq!(told(Tls::HANDSHAKE, 200), (Tls::HANDSHAKE, 200));
+        let again = Tls::HANDSHAKE | Tls::ASKS_AGAIN | Tls::CHANGE_CIPHER;
+        assert_eq!(told(again, 99), (again, 99));
         for len in [34, 35, 42, 55, 81, 84, 110, 136, 165, 378] {
             assert_eq!(told(Tls::DATA | Tls::CREDIT, len), (Tls::DATA | Tls::CREDIT, len));
         }

@@ -1,6 +1,6 @@
 //! Which fix is offered first, with which of its lines, where the capture shows whom it is for.
 
-use crate::opening::hello_asked_for_again;
+use crate::session::hello_asked_for_again;
 use crate::sums::together;
 use crate::wire::{Tap, Wire, analyze, ms};
 use tcpwhy_analysis::{Analysis, Finding};
@@ -294,7 +294,10 @@ fn who_closes_first_has_to_keep_connections() {
 fn tls_1_3_is_not_offered_where_it_asked_again() {
     let analysis = hello_asked_for_again().analysis();
     let handshake = finding(&analysis, Cause::TlsHandshake);
-    assert!(handshake.fixes.iter().all(|f| f.fix != FixId::Tls13));
+    // A session that is resumed takes as many round trips.
+    let offered: Vec<FixId> = handshake.fixes.iter().map(|f| f.fix).collect();
+    assert_eq!(offered, [FixId::ReuseConnections, FixId::TlsResumption]);
+    assert!(handshake.fixes[1].how[0].contains("not a round trip"), "{:?}", handshake.fixes[1].how);
     assert!(
         handshake.refuted.iter().any(|r| r.fix == FixId::Tls13 && r.because.contains("HelloRetryRequest"))
     );

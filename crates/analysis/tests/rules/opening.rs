@@ -242,35 +242,6 @@ fn tls_1_3_takes_one_round_trip_of_setup() {
     );
 }
 
-/// A server of TLS 1.3 that asks for another ClientHello, and one request.
-pub(crate) fn hello_asked_for_again() -> Wire {
-    let mut w = Wire::new(Tap::Client, ms(20));
-    w.handshake();
-    w.client().data(300).tls(Tls::HANDSHAKE);
-    w.at(ms(30)).server().data(99).tls(Tls::HANDSHAKE | Tls::CHANGE_CIPHER);
-    w.at(ms(40)).client().data(332).tls(Tls::CHANGE_CIPHER | Tls::HANDSHAKE);
-    w.at(ms(50)).server().data(1000).tls(Tls::HANDSHAKE | Tls::DATA);
-    w.at(ms(60)).client().data(80).tls(Tls::DATA);
-    w.client().data(400).tls(Tls::DATA);
-    w.at(ms(70)).server().data(500).tls(Tls::DATA);
-    w.at(ms(80)).client().ack();
-    w
-}
-
-/// A HelloRetryRequest takes a round trip more; the ChangeCipherSpec beside it changes nothing (RFC 8446, 2.1 and D.4).
-#[test]
-fn a_hello_that_is_asked_for_again_takes_another_round_trip() {
-    let w = hello_asked_for_again();
-    let c = w.tells(
-        "setup 0..60 632>1099
-           handshake network 0..20 #1-3
-           tls_handshake network 20..60 #4-7
-         exchange 60..80 480>500
-           path_delay network 60..80 #9-10",
-    );
-    assert!(c.setup.is_some_and(|s| s.tls_asked_again && s.tls_trips == 2));
-}
-
 /// In an abbreviated handshake of TLS 1.2 the server has changed before the client, and may speak first.
 #[test]
 fn a_server_that_speaks_first_in_a_resumed_session_ends_the_handshake() {

@@ -385,3 +385,47 @@ fn goodbyes() {
     assert_eq!(exchanges(5, false, 0, 0), (2, ms(39) + ms(12)));
     assert_eq!([exchanges(6, false, 0, 0).0, exchanges(5, false, 0, 1).0], [3, 3]);
 }
+
+/// A server of TLS 1.3 that asks for another ClientHello, and one request.
+pub(crate) fn hello_asked_for_again() -> Wire {
+    hello_asked_for_again_by(Tls::HANDSHAKE | Tls::CHANGE_CIPHER)
+}
+
+fn hello_asked_for_again_by(records: u8) -> Wire {
+    let mut w = Wire::new(Tap::Client, ms(20));
+    w.handshake();
+    w.client().data(300).tls(Tls::HANDSHAKE);
+    w.at(ms(30)).server().data(99).tls(records);
+    w.at(ms(40)).client().data(332).tls(Tls::CHANGE_CIPHER | Tls::HANDSHAKE);
+    w.at(ms(50)).server().data(1000).tls(Tls::HANDSHAKE | Tls::DATA);
+    w.at(ms(60)).client().data(80).tls(Tls::DATA);
+    w.client().data(400).tls(Tls::DATA);
+    w.at(ms(70)).server().data(500).tls(Tls::DATA);
+    w.at(ms(80)).client().ack();
+    w
+}
+
+/// A HelloRetryRequest takes a round trip more; the ChangeCipherSpec beside it changes nothing (RFC 8446, 2.1 and D.4).
+#[test]
+fn a_hello_that_is_asked_for_again_takes_another_round_trip() {
+    let w = hello_asked_for_again();
+    let c = w.tells(
+        "setup 0..60 632>1099
+           handshake network 0..20 #1-3
+           tls_handshake network 20..60 #4-7
+         exchange 60..80 480>500
+           path_delay network 60..80 #9-10",
+    );
+    assert!(c.setup.is_some_and(|s| s.tls_asked_again && s.tls_trips == 2));
+}
+
+/// The record behind it was not captured: its own random number tells (RFC 8446, 4.1.3).
+#[test]
+fn a_hello_that_is_asked_for_again_is_told_by_its_first_bytes() {
+    for records in [Tls::HANDSHAKE | Tls::ASKS_AGAIN, Tls::HANDSHAKE | Tls::ASKS_AGAIN | Tls::CHANGE_CIPHER] {
+        let c = hello_asked_for_again_by(records).connection();
+        assert!(c.setup.is_some_and(|s| s.tls_asked_again && s.tls_trips == 2));
+    }
+    let c = hello_asked_for_again_by(Tls::HANDSHAKE).connection();
+    assert!(c.setup.is_some_and(|s| !s.tls_asked_again && s.tls_trips == 2), "as TLS 1.2 has it");
+}
