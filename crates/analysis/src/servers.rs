@@ -4,11 +4,11 @@ use crate::budget::Budget;
 use crate::facts::Facts;
 use crate::findings::packed::waits_after_setup;
 use crate::requests::{Distribution, Requests};
-use crate::result::{Asked, Connection, Example, Exchange, Server, Span, Vantage};
+use crate::result::{Asked, Connection, Example, Exchange, Server, Span, Vantage, asked_of};
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
 use std::net::IpAddr;
-use tcpwhy_base::{Cause, Endpoint, Nanos};
+use tcpwhy_base::{Cause, Endpoint, Nanos, Side};
 
 /// Requests of servers that took the most time are looked for within those of others.
 const UPSTREAMS: usize = 64;
@@ -75,28 +75,51 @@ impl Clients {
         }
     }
 
-    /// All are on the host of that server: at its address, or on its loopback, where the capture was made there.
-    fn are_beside(self, server: Endpoint, captured_there: &HashSet<Endpoint>) -> bool {
-        let loopback = match self {
+    fn on_loopback(self) -> bool {
+        match self {
             Clients::On(ip) => ip.is_loopback(),
             Clients::Loopback => true,
             Clients::Anywhere => false,
-        };
-        self.are_on(server.ip) || loopback && captured_there.contains(&server)
+        }
     }
 }
 
-/// Servers beside which all of their connections were captured, if any asks on loopback: what passes there is
-/// seen on its own host alone.
-fn captured_there(clients: &[Clients], connections: &[Box<Connection>]) -> HashSet<Endpoint> {
-    let loopback: IpAddr = std::net::Ipv4Addr::LOCALHOST.into();
-    if !clients.iter().any(|c| c.are_on(loopback)) {
-        return HashSet::new();
+/// What was captured at only one of its ends, on the host where a server or its clients are: connections on loopback
+/// are seen on their own host alone.
+struct Beside {
+    /// Servers beside which all of their connections were captured.
+    servers: HashSet<Endpoint>,
+    /// Those of which all were captured beside the client.
+    clients: HashSet<Endpoint>,
+}
+
+impl Beside {
+    /// If anybody asks on loopback.
+    fn of(clients: &[Clients], connections: &[Box<Connection>]) -> Beside {
+        // One that was cut off by the end of the capture, or was never answered, does not tell where that was.
+        let all_at = |vantage: Vantage| {
+            let all = || {
+                let told = connections.iter().filter(|c| c.vantage != Vantage::Unknown);
+                told.map(|c| (c.server, c.vantage == vantage))
+            };
+            let elsewhere: HashSet<Endpoint> = all().filter(|c| !c.1).map(|c| c.0).collect();
+            all().filter(|c| c.1 && !elsewhere.contains(&c.0)).map(|c| c.0).collect()
+        };
+        if !clients.iter().any(|c| c.on_loopback()) {
+            return Beside { servers: HashSet::new(), clients: HashSet::new() };
+        }
+        Beside { servers: all_at(Vantage::Server), clients: all_at(Vantage::Client) }
     }
-    let there = |c: &&Connection| c.vantage == Vantage::Server;
-    let all = || connections.iter().map(|c| &**c);
-    let elsewhere: HashSet<Endpoint> = all().filter(|c| !there(c)).map(|c| c.server).collect();
-    all().filter(there).map(|c| c.server).filter(|s| !elsewhere.contains(s)).collect()
+
+    /// The clients of `inner` are on the host of `outer`: at its address, or on its loopback, where the capture was made
+    /// there, or somewhere else beside the capture where `outer` is on loopback: what passes requests on asks no more
+    /// often than it is asked.
+    fn asks(&self, outer: &Server, inner: &Server, clients: Clients) -> bool {
+        let passed_on = || inner.times.count() <= outer.times.count();
+        clients.are_on(outer.server.ip)
+            || clients.on_loopback() && self.servers.contains(&outer.server)
+            || outer.server.ip.is_loopback() && self.clients.contains(&inner.server) && passed_on()
+    }
 }
 
 impl Servers {
@@ -126,6 +149,7 @@ impl Servers {
             at_once: false,
             within: None,
             asks: Vec::new(),
+            pauses: Nanos::ZERO,
         };
         self.all.push(Sum { server: new, clients, used: Vec::new() });
         Some(at)
@@ -227,13 +251,13 @@ impl Sum {
 ///
 /// The longest exchanges are those that are kept in detail; what encloses a long one is longer, so it is kept, too.
 pub(crate) fn find_upstreams(servers: &mut [Server], clients: &[Clients], connections: &[Box<Connection>]) {
-    let candidates: Vec<Endpoint> = servers.iter().take(UPSTREAMS).map(|s| s.server).collect();
+    let candidates = &servers[..servers.len().min(UPSTREAMS)];
     // Mostly clients come from somewhere else, and no connection has to be looked at.
     let mut known: HashSet<Endpoint> = HashSet::new();
-    let there = captured_there(clients, connections);
-    for (&inner, clients) in candidates.iter().zip(clients) {
-        let outer = candidates.iter().filter(|o| **o != inner && clients.are_beside(**o, &there));
-        outer.for_each(|&outer| known.extend([inner, outer]));
+    let beside = Beside::of(clients, connections);
+    for (inner, &clients) in candidates.iter().zip(clients) {
+        let outer = candidates.iter().filter(|o| o.server != inner.server && beside.asks(o, inner, clients));
+        outer.for_each(|outer| known.extend([inner.server, outer.server]));
     }
     if known.is_empty() {
         return;
@@ -261,13 +285,14 @@ pub(crate) fn find_upstreams(servers: &mut [Server], clients: &[Clients], connec
             let outer = servers.iter().take(UPSTREAMS).rev().filter(|o| o.requests() > upstream.requests());
             outer
                 .into_iter()
-                .filter(|o| clients.are_beside(o.server, &there))
+                .filter(|o| beside.asks(o, upstream, clients))
                 .find(|o| encloses(o, detail.get(&o.server), upstream, mine))
                 .map(|o| o.server)
         })
         .collect();
     for (server, within) in servers.iter_mut().zip(within) {
         server.within = within;
+        server.pauses = detail.get(&server.server).map_or(Nanos::ZERO, |of| pauses(&of.exchanges));
     }
     forget_parallel(servers);
     let upstreams: Vec<(Endpoint, Endpoint)> = upstreams(servers).collect();
@@ -364,27 +389,30 @@ struct Detail<'a> {
 }
 
 fn encloses(outer: &Server, detail: Option<&Detail<'_>>, upstream: &Server, mine: &Detail<'_>) -> bool {
-    let Some(detail) = detail else { return false };
-    if outer.server == upstream.server || mine.exchanges.is_empty() {
-        return false;
-    }
-    let inside = mine.exchanges.iter().filter(|x| {
+    let Some(detail) = detail.filter(|_| outer.server != upstream.server) else { return false };
+    // Where the capture ended before an answer came, nothing tells when that would have been.
+    let (mut all, mut inside) = (0, 0);
+    for x in mine.exchanges.iter().filter(|x| x.bytes[1] > 0) {
         let i = detail.answers.partition_point(|a| a.0 <= x.start);
-        i > 0 && detail.answers[i - 1].1 >= x.end
-    });
+        all += 1;
+        inside += usize::from(i > 0 && detail.answers[i - 1].1 >= x.end);
+    }
     // A request in twenty may be something else: a check whether the server lives.
-    inside.count() * 20 >= mine.exchanges.len() * 19
+    all > 0 && inside * 20 >= all * 19
 }
 
-/// Requests that ran beside each other within one cannot be taken off the time that it waited: they are counted as what
-/// they are, side by side.
+/// How long their server paused within them.
+fn pauses(exchanges: &[&Exchange]) -> Nanos {
+    let of_server = |s: &&Span| (s.cause, s.side) == (Cause::SenderPause, Some(Side::Server));
+    let spans = exchanges.iter().flat_map(|x| x.spans.iter().filter(of_server));
+    spans.fold(Nanos::ZERO, |sum, s| sum + s.duration())
+}
+
+/// Requests that ran beside each other within one, and took longer together than all of it, are no part of it: they are
+/// counted as what they are, side by side.
 fn forget_parallel(servers: &mut [Server]) {
     loop {
-        let of = |outer: &Server| {
-            let upstreams = servers.iter().filter(|s| s.within == Some(outer.server));
-            upstreams.fold(Nanos::ZERO, |sum, s| sum + s.requests())
-        };
-        let full = servers.iter().find(|o| of(o) > o.budget.get(Cause::ServerThink)).map(|o| o.server);
+        let full = servers.iter().find(|o| asked_of(servers, o) > o.requests()).map(|o| o.server);
         let Some(outer) = full else { return };
         servers.iter_mut().filter(|s| s.within == Some(outer)).for_each(|s| s.within = None);
     }

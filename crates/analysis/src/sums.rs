@@ -11,13 +11,14 @@ use crate::findings::{
     may_have_whole_connection_findings,
 };
 use crate::fixes::{Brief, advise};
-use crate::result::{Connection, Example, Extremes, Finding, Frames, Span, Totals};
+use crate::result::{Connection, Example, Extremes, Finding, Frames, Span, Totals, WAITS};
 use crate::servers::{Servers, asked, find_upstreams, spent_within, upstreams};
 use crate::shared::Shared;
 use crate::{Analysis, Bases};
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use over::{Added, Over};
+use std::cmp::Reverse;
 use std::net::IpAddr;
 use tcpwhy_base::{Cause, Class, Endpoint, Kind, Nanos, Side};
 
@@ -250,9 +251,8 @@ impl Sums {
         }
         found.extend(self.short_connections(total, of_kept));
         // What one server waited for another one is said by the causes of that one's requests.
-        let works = |f: &&mut Finding| (f.cause, f.side) == (Cause::ServerThink, Some(Side::Server));
-        if let Some(f) = found.iter_mut().find(works) {
-            f.counted_elsewhere = totals.counted_twice();
+        for &(cause, time) in &totals.counted_elsewhere().0 {
+            count_elsewhere(&mut found, cause, time);
         }
         totals.shared_links = shared.links;
         findings::share(&mut found, totals.requests());
@@ -344,6 +344,21 @@ fn inherent_of(connections: &[Box<Connection>]) -> Rollups {
         c.gaps.iter().for_each(|gap| add(&gap.spans, 0, true, gap.start >= last));
     }
     sums
+}
+
+/// So much time of a cause is counted by other ones: what servers waited for, or what nobody did.
+fn count_elsewhere(found: &mut [Finding], cause: Cause, time: Nanos) {
+    let mut of_cause: Vec<&mut Finding> =
+        found.iter_mut().filter(|f| f.cause == cause && cause.info().kind == Kind::Span).collect();
+    let waits = |f: &Finding| WAITS.contains(&cause) && f.side == Some(Side::Server);
+    of_cause.sort_by_key(|f| (Reverse(waits(f)), Reverse(f.of_requests())));
+    let mut left = time;
+    for f in of_cause {
+        f.counted_elsewhere = left.min(f.of_requests()).floor0();
+        left = left - f.counted_elsewhere;
+        let most = f.of_requests();
+        f.fixes.iter_mut().for_each(|fix| fix.saves = fix.saves.map(|saves| saves.min(most)));
+    }
 }
 
 /// Does the same for each analyzer, in a thread of its own where there are several.

@@ -179,6 +179,7 @@ impl Server {
             range: None,
             at_once: false,
             asks: Vec::new(),
+            pauses: Nanos::ZERO,
             within: None,
         }
     }

@@ -1,6 +1,7 @@
 use crate::budget::Budget;
 use crate::requests::Distribution;
-use tcpwhy_base::{Endpoint, Nanos};
+use hashbrown::HashSet;
+use tcpwhy_base::{Cause, Endpoint, Nanos};
 
 /// The requests to one address and port, over its connections.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct Server {
     pub within: Option<Endpoint>,
     /// Whom it asked while it answered; some of them may be no part of what was chosen from the capture.
     pub asks: Vec<Endpoint>,
+    /// How long it paused within answers, as far as they are known in detail, if another server is asked meanwhile.
+    pub(crate) pauses: Nanos,
 }
 
 /// An exchange that one host made with another while it answered one of its own.
@@ -50,4 +53,40 @@ impl Server {
     pub fn clock(&self) -> Nanos {
         self.range.map_or(Nanos::ZERO, |(first, last)| last - first)
     }
+}
+
+/// Of what a server does, that which may be waiting for another one: its work, and, if it passes an answer on as that
+/// comes, its pauses within it.
+pub(crate) const WAITS: [Cause; 2] = [Cause::ServerThink, Cause::SenderPause];
+
+/// How long the requests took that were made while that server answered.
+pub(crate) fn asked_of(servers: &[Server], outer: &Server) -> Nanos {
+    let legs = servers.iter().filter(|s| s.within == Some(outer.server));
+    legs.fold(Nanos::ZERO, |sum, s| sum + s.requests())
+}
+
+/// What requests that took so long take of each of [`WAITS`]; none if they took longer than that.
+fn taken_off(outer: &Server, asked: Nanos) -> Option<[Nanos; 2]> {
+    let work = asked.min(outer.budget.get(WAITS[0]));
+    let pauses = outer.pauses.min(outer.budget.get(WAITS[1]));
+    (asked - work <= pauses).then_some([work, asked - work])
+}
+
+/// The time by cause that is counted by another one (rules 61 and 132). A server that waited for those it asked has their causes
+/// in the place of its own waits. Where they took longer than it waited, it was passing on what it had of them: nobody
+/// waited for them but for it, and its causes stand alone.
+pub(crate) fn counted_elsewhere(servers: &[Server]) -> Budget {
+    let mut elsewhere = Budget::default();
+    let outer = |s: &Server| servers.iter().find(|o| Some(o.server) == s.within);
+    // Mostly none asks another one.
+    let asking: HashSet<Endpoint> = servers.iter().filter_map(|s| s.within).collect();
+    for server in servers.iter().filter(|s| s.within.is_some() || asking.contains(&s.server)) {
+        let around = std::iter::successors(outer(server), |s| outer(s)).take(servers.len());
+        if around.into_iter().any(|o| taken_off(o, asked_of(servers, o)).is_none()) {
+            elsewhere.add_all(&server.budget);
+        } else if let Some(taken) = taken_off(server, asked_of(servers, server)) {
+            WAITS.into_iter().zip(taken).for_each(|(cause, time)| elsewhere.add(cause, time));
+        }
+    }
+    elsewhere
 }

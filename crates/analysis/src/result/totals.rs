@@ -1,3 +1,4 @@
+use super::server::counted_elsewhere;
 use super::{Asked, Connection, Quality, Server, SharedLink};
 use crate::budget::Budget;
 use tcpwhy_base::{Cause, Nanos};
@@ -117,8 +118,14 @@ impl Totals {
     /// The same by cause: what a server waited for another one is not its own work.
     pub fn request_budget(&self) -> Budget {
         let mut budget = self.budget.clone();
-        budget.subtract(Cause::ServerThink, self.counted_twice());
+        self.counted_elsewhere().0.iter().for_each(|&(cause, time)| budget.subtract(cause, time));
         budget
+    }
+
+    /// What is [counted twice](Totals::counted_twice), by cause: of a server what it waited for those that it asked, or
+    /// of these what it did not wait for.
+    pub(crate) fn counted_elsewhere(&self) -> Budget {
+        counted_elsewhere(&self.servers)
     }
 
     /// Gaps before the last byte by cause: no request was on its way.

@@ -111,7 +111,10 @@ fn a_backend_on_the_loopback_of_the_host_where_the_capture_was_made_is_a_leg() {
         // The proxy has each request 10 ms after it was asked.
         let legs: Vec<(i64, i64)> = (1..=4).map(|k| (100 * k + 15, 40)).collect();
         let front = w.host[SERVER].end;
-        let analysis = together(&[w.segments(), asked(loopback(50_000), loopback(9001), &legs)]);
+        // The capture ends with the first packet of another connection, which does not tell where it was made.
+        let mut last = w.segments()[..1].to_vec();
+        (last[0].time, last[0].src.port) = (last[0].time + ms(600), 40_999);
+        let analysis = together(&[w.segments(), asked(loopback(50_000), loopback(9001), &legs), last]);
         server(&analysis, loopback(9001)).within.map(|outer| outer == front)
     };
     assert_eq!([Tap::Server, Tap::Client].map(proxied), [Some(true), None]);
@@ -190,4 +193,110 @@ fn an_exchange_names_those_that_were_made_for_it() {
     let crowd = [chain[0].clone(), asked(end(1, 40_001), end(2, 80), &outer), chain[1].clone()];
     let analysis = together(&crowd);
     assert!(!server(&analysis, end(2, 80)).asks.is_empty() && analysis.totals.asked.is_empty());
+}
+
+/// A transfer of `n` full segments `every` so often, from that time on.
+fn streamed(
+    client: Endpoint,
+    server: Endpoint,
+    (at, wait): (i64, i64),
+    (n, every): (i64, i64),
+) -> Vec<Segment> {
+    let mut w = Wire::new(Tap::Client, Nanos::micros(20));
+    w.at(ms(at) - Nanos::micros(40)).handshake();
+    w.at(ms(at)).client().data(100);
+    for k in 0..n {
+        w.at(ms(at + wait + k * every)).server().data(400);
+        w.at(ms(at + wait + k * every) + Nanos::micros(20)).client().ack();
+    }
+    let of = [w.host[CLIENT].end, w.host[SERVER].end];
+    let mut segments = w.segments();
+    for e in segments.iter_mut().flat_map(|s| [&mut s.src, &mut s.dst]) {
+        *e = if *e == of[0] { client } else { server };
+    }
+    segments
+}
+
+/// What a proxy passes on as it comes it waits for at first, and between its pieces: not even the second is its own.
+#[test]
+fn what_a_proxy_passes_on_in_pieces_counts_once() {
+    let front = streamed(end(1, 40_000), end(2, 80), (100, 30), (5, 40));
+    let back = streamed(end(2, 50_000), end(3, 9001), (101, 28), (5, 40));
+    let analysis = together(&[front, back]);
+    let (outer, leg) = (server(&analysis, end(2, 80)), server(&analysis, end(3, 9001)));
+    assert_eq!(leg.within, Some(end(2, 80)));
+    assert!(leg.requests() > outer.budget.get(Cause::ServerThink), "more than until the first piece");
+    let totals = &analysis.totals;
+    assert_eq!(totals.requests(), outer.requests());
+    let of_requests = totals.request_budget();
+    assert_eq!(of_requests.total(), outer.requests());
+    // What the other one's requests waited for stands in the place of what it waited.
+    let handshakes = outer.budget.get(Cause::Handshake) + leg.budget.get(Cause::Handshake);
+    assert!(leg.budget.get(Cause::Handshake) > Nanos::ZERO);
+    assert_eq!(of_requests.get(Cause::Handshake), handshakes);
+    for cause in [Cause::ServerThink, Cause::SenderPause] {
+        let found = analysis.findings.iter().find(|f| f.cause == cause).expect("both wait");
+        assert_eq!(found.of_requests(), of_requests.get(cause), "{cause:?}");
+        // Each counts once, and the proxy has next to nothing of it.
+        assert!(found.of_requests() < leg.budget.get(cause) + ms(4), "{cause:?}");
+        assert!(found.fixes.iter().all(|fix| fix.saves.is_none_or(|saves| saves <= found.of_requests())));
+    }
+}
+
+/// A proxy that takes longer to pass an answer on than it waits for it: nobody waits for those it asks but for it.
+#[test]
+fn what_a_proxy_is_slow_to_pass_on_is_its_own_time() {
+    // To its client each round trip takes 40 ms, and it has no more than a segment in flight.
+    let mut w = Wire::new(Tap::Server, ms(40));
+    w.handshake();
+    w.at(ms(100)).client().data(100);
+    let mut at = ms(100) + ms(20) + ms(10);
+    for _ in 0..8 {
+        w.at(at).server().data(1448);
+        w.at(at + ms(20)).client().ack();
+        at += ms(40) + Nanos::micros(50);
+    }
+    let front = w.host[SERVER].end;
+    let loopback = |port| Endpoint { ip: [127, 0, 0, 1].into(), port };
+    let back = streamed(loopback(50_000), loopback(9001), (121, 8), (6, 45));
+    let analysis = together(&[w.segments(), back]);
+    let (outer, leg) = (server(&analysis, front), server(&analysis, loopback(9001)));
+    assert_eq!(leg.within, Some(front));
+    assert!(leg.requests() > outer.budget.get(Cause::ServerThink) + outer.budget.get(Cause::SenderPause));
+    assert_eq!(analysis.totals.requests(), outer.requests());
+    assert_eq!(analysis.totals.request_budget(), outer.budget);
+    let shares: f64 = analysis.findings.iter().map(|f| f.share_of_requests).sum();
+    assert!((shares - 1.0).abs() < 1e-9, "{shares}");
+}
+
+/// A proxy on the loopback of the host where the capture was made, which asks somebody else from that host's address.
+#[test]
+fn what_a_proxy_beside_its_clients_asks_for_is_a_leg() {
+    let within = |tap: Tap, outer: &[(i64, i64)]| {
+        let mut w = Wire::new(tap, ms(20));
+        w.handshake();
+        for k in 1..=4 {
+            w.at(ms(100 * k)).client().data(100);
+            w.at(ms(100 * k + 30)).server().data(50);
+            w.at(ms(100 * k + 40)).client().ack();
+        }
+        // The capture ends while both wait for an answer.
+        w.at(ms(500)).client().data(100);
+        let local = Endpoint { ip: [127, 0, 0, 1].into(), port: 3128 };
+        let client = Endpoint { ip: [127, 0, 0, 1].into(), port: 50_000 };
+        let far = w.host[SERVER].end;
+        let local_part = asked(client, local, &[outer, &[(485, 100)]].concat());
+        let mut all = vec![w.segments(), local_part];
+        let end = all[0].last().map_or(Nanos::ZERO, |s| s.time);
+        all.iter_mut().for_each(|part| part.retain(|s| s.time <= end));
+        let analysis = together(&all);
+        server(&analysis, far).within == Some(local)
+    };
+    let each: Vec<(i64, i64)> = (1..=4).map(|k| (100 * k - 15, 80)).collect();
+    assert!(within(Tap::Client, &each));
+    assert!(!within(Tap::Server, &each), "captured somewhere else");
+    assert!(
+        !within(Tap::Client, &[(60, 500)]),
+        "one question, four others while it waits: none is passed on"
+    );
 }
