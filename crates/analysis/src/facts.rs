@@ -42,6 +42,11 @@ pub enum Facts {
         /// Base round trip, where known.
         rtt: Nanos,
     },
+    /// A server of TLS 1.3 asked for a key of another group.
+    KeyAskedAgain {
+        /// Base round trip, where known.
+        rtt: Nanos,
+    },
     /// SYNs or SYN-ACKs were repeated.
     SynRepeats {
         /// How many repeats.
@@ -393,6 +398,7 @@ impl fmt::Display for Facts {
             Facts::RoundTrip { rtt } => round_trip(f, rtt),
             Facts::Refilled { bytes, credit, rtt } => waited::refilled(f, bytes, credit, rtt),
             Facts::EncryptionRefused { rtt } => opening::encryption_refused(f, rtt),
+            Facts::KeyAskedAgain { rtt } => opening::key_asked_again(f, rtt),
             Facts::SynRepeats { repeats, over, syn_ack, at_server, answered } => syn_repeats(
                 f,
                 repeats,
@@ -416,12 +422,7 @@ impl fmt::Display for Facts {
                 f,
                 "{flight} bytes were in flight; the header's window of up to {window} may be what limits it, but its scale was in the handshake, which the capture lacks: the receiver's window or the sender's buffer."
             ),
-            Facts::Closed { window } => {
-                write!(
-                    f,
-                    "The receiver's window had shrunk to {window} bytes until a window update opened it again: its application did not read."
-                )
-            }
+            Facts::Closed { window } => waited::closed(f, window),
             Facts::BothClosed { windows: [client, server] } => write!(
                 f,
                 "Both windows were closed (to {client} bytes by the client, {server} by the server) while both ends had data to send: each waited in its write until the other would read."

@@ -93,9 +93,8 @@ impl Tls {
 
     /// Why a newer version saves no round trip.
     fn is_new(self) -> Option<String> {
-        let asked_again = "TLS 1.3 is spoken already: its server asked for a key of another group (HelloRetryRequest), which clients \
-                           save that offer one it takes at once (OpenSSL: the first of `Groups`), or a server that takes the one they \
-                           offer (nginx: `ssl_ecdh_curve`)";
+        let asked_again =
+            "TLS 1.3 is spoken already: its server asked for a key of another group (HelloRetryRequest)";
         if self.asked_again { Some(asked_again.into()) } else { self.took_one_trip() }
     }
 

@@ -20,6 +20,16 @@ pub(super) fn encryption_refused(f: &mut fmt::Formatter<'_>, rtt: Nanos) -> fmt:
     round_trip(f, rtt)
 }
 
+pub(super) fn key_asked_again(f: &mut fmt::Formatter<'_>, rtt: Nanos) -> fmt::Result {
+    f.write_str("One round trip")?;
+    if rtt > Nanos::ZERO {
+        write!(f, " ({rtt})")?;
+    }
+    f.write_str(" went to another key: the client had sent one of a group that the server did not want (HelloRetryRequest). ")?;
+    f.write_str("A server that takes that group saves it (nginx: `ssl_ecdh_curve`, X25519 first), or a client that sends ")?;
+    f.write_str("the other one first (OpenSSL: the first of `Groups`).")
+}
+
 pub(super) fn syn_repeats(
     f: &mut fmt::Formatter<'_>,
     repeats: u32,

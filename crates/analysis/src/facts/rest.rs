@@ -20,7 +20,7 @@ at_rest! {
         41 => Refilled { bytes, credit, rtt }, 42 => LostBehind { bytes, wait },
         43 => Behind { wait, work, bytes }, 44 => Spread { flight }, 45 => LateBetween { late, rtt },
         46 => TimedAnswer { wait, held, ticks }, 47 => LateOpening { late, rtt }, 48 => InRecovery { bytes, wait },
-        49 => SynsIgnored { syns, over },
+        49 => SynsIgnored { syns, over }, 50 => KeyAskedAgain { rtt },
         32 => Split { far, rtt }, 33 => NextWrite { wait }, 34 => Released { late },
         35 => Silent { wait, tries }, 36 => NotCaptured, 37 => OneSided, 38 => WrongClock { wait },
     }

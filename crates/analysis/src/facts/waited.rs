@@ -182,6 +182,13 @@ pub(super) fn limited(
     )
 }
 
+pub(super) fn closed(f: &mut fmt::Formatter<'_>, window: u32) -> fmt::Result {
+    write!(
+        f,
+        "The receiver's window had shrunk to {window} bytes until a window update opened it again: its application did not read."
+    )
+}
+
 pub(super) fn full_window(f: &mut fmt::Formatter<'_>, flight: u32, rtt: Nanos) -> fmt::Result {
     write!(
         f,

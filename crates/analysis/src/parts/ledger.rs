@@ -168,12 +168,13 @@ impl Ledger {
         let context = self.context(track, habits);
         let steps = recorded.attribute(&context, &mut spans, parts.limits());
         parts.give_back_steps(steps);
-        for span in &mut spans {
-            if matches!(span.cause, Cause::PathDelay | Cause::Bandwidth) {
-                span.cause = Cause::TlsHandshake;
-                if let (Facts::RoundTrip { rtt }, true) = (span.facts, refused) {
-                    span.facts = Facts::EncryptionRefused { rtt };
-                }
+        let again = self.setup.as_ref().is_some_and(|setup| setup.tls_asked_again);
+        for span in spans.iter_mut().filter(|s| matches!(s.cause, Cause::PathDelay | Cause::Bandwidth)) {
+            span.cause = Cause::TlsHandshake;
+            match span.facts {
+                Facts::RoundTrip { rtt } if refused => span.facts = Facts::EncryptionRefused { rtt },
+                Facts::RoundTrip { rtt } if again => span.facts = Facts::KeyAskedAgain { rtt },
+                _ => {}
             }
         }
         join_neighbours(&mut spans);

@@ -294,6 +294,7 @@ fn who_closes_first_has_to_keep_connections() {
 fn tls_1_3_is_not_offered_where_it_asked_again() {
     let analysis = hello_asked_for_again().analysis();
     let handshake = finding(&analysis, Cause::TlsHandshake);
+    assert!(handshake.why().contains("One round trip (20.0 ms) went to another key"), "{}", handshake.why());
     // A session that is resumed takes as many round trips.
     let offered: Vec<FixId> = handshake.fixes.iter().map(|f| f.fix).collect();
     assert_eq!(offered, [FixId::ReuseConnections, FixId::TlsResumption]);

@@ -24,6 +24,14 @@ const SENTENCES: &[(Facts, &str)] = &[
         "The client asked for encryption, and the server refused it: no TLS followed. One round trip (1 ns), which the distance sets.",
     ),
     (
+        Facts::KeyAskedAgain { rtt: Nanos(1) },
+        "One round trip (1 ns) went to another key: the client had sent one of a group that the server did not want (HelloRetryRequest). A server that takes that group saves it (nginx: `ssl_ecdh_curve`, X25519 first), or a client that sends the other one first (OpenSSL: the first of `Groups`).",
+    ),
+    (
+        Facts::KeyAskedAgain { rtt: Nanos::ZERO },
+        "One round trip went to another key: the client had sent one of a group that the server did not want (HelloRetryRequest). A server that takes that group saves it (nginx: `ssl_ecdh_curve`, X25519 first), or a client that sends the other one first (OpenSSL: the first of `Groups`).",
+    ),
+    (
         syns(1, false, false, false),
         "The SYN was sent once more over 3.00 s before it was answered: it was lost, or the server's host ignored it, as it does with a full accept queue (accept_queue_full).",
     ),
