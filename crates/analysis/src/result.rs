@@ -14,8 +14,8 @@ pub use finding::*;
 pub use frames::Frames;
 pub use link::{LinkFull, SharedLink};
 pub use named::*;
+pub(crate) use server::asked_of;
 pub use server::{Asked, Server};
-pub(crate) use server::{WAITS, asked_of};
 pub use taps::{Lost, TwoTaps};
 pub use totals::Totals;
 

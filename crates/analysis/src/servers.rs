@@ -112,13 +112,13 @@ impl Beside {
     }
 
     /// The clients of `inner` are on the host of `outer`: at its address, or on its loopback, where the capture was made
-    /// there, or somewhere else beside the capture where `outer` is on loopback: what passes requests on asks no more
-    /// often than it is asked.
+    /// there, or somewhere else beside the capture where `outer` is on loopback and passes requests on.
     fn asks(&self, outer: &Server, inner: &Server, clients: Clients) -> bool {
-        let passed_on = || inner.times.count() <= outer.times.count();
         clients.are_on(outer.server.ip)
             || clients.on_loopback() && self.servers.contains(&outer.server)
-            || outer.server.ip.is_loopback() && self.clients.contains(&inner.server) && passed_on()
+            || outer.server.ip.is_loopback()
+                && self.clients.contains(&inner.server)
+                && passes_on(outer, inner)
     }
 }
 
@@ -264,18 +264,9 @@ pub(crate) fn find_upstreams(servers: &mut [Server], clients: &[Clients], connec
     }
     let mut detail: HashMap<Endpoint, Detail<'_>> = HashMap::new();
     for c in connections.iter().filter(|c| known.contains(&c.server)) {
-        let of = detail.entry(c.server).or_default();
-        of.answers.extend(c.exchanges.iter().map(|x| (x.request_end.unwrap_or(x.start), x.end)));
-        of.exchanges.extend(&c.exchanges);
+        detail.entry(c.server).or_default().add(c);
     }
-    for of in detail.values_mut() {
-        of.answers.sort_unstable();
-        let mut latest = Nanos(i64::MIN);
-        for (_, end) in &mut of.answers {
-            latest = latest.max(*end);
-            *end = latest;
-        }
-    }
+    detail.values_mut().for_each(Detail::order);
     let within: Vec<Option<Endpoint>> = servers
         .iter()
         .zip(clients)
@@ -385,26 +376,59 @@ pub(crate) fn spent_within<'a>(
 struct Detail<'a> {
     /// From the last byte of a request to the last of its response, ascending by start; the end is the latest so far.
     answers: Vec<(Nanos, Nanos)>,
-    exchanges: Vec<&'a Exchange>,
+    /// The same from the first byte of a request.
+    whole: Vec<(Nanos, Nanos)>,
+    /// And whether the capture, or who asked, may have ended before the answer came.
+    exchanges: Vec<(&'a Exchange, bool)>,
+}
+
+impl<'a> Detail<'a> {
+    fn add(&mut self, c: &'a Connection) {
+        self.answers.extend(c.exchanges.iter().map(|x| (x.request_end.unwrap_or(x.start), x.end)));
+        self.whole.extend(c.exchanges.iter().map(|x| (x.start, x.end)));
+        let last = c.exchanges.last().map(|x| x.id);
+        let cut = |x: &Exchange| x.bytes[1] == 0 && Some(x.id) == last;
+        self.exchanges.extend(c.exchanges.iter().map(|x| (x, cut(x))));
+    }
+
+    fn order(&mut self) {
+        for times in [&mut self.answers, &mut self.whole] {
+            times.sort_unstable();
+            let mut latest = Nanos(i64::MIN);
+            for (_, end) in times {
+                latest = latest.max(*end);
+                *end = latest;
+            }
+        }
+    }
 }
 
 fn encloses(outer: &Server, detail: Option<&Detail<'_>>, upstream: &Server, mine: &Detail<'_>) -> bool {
     let Some(detail) = detail.filter(|_| outer.server != upstream.server) else { return false };
-    // Where the capture ended before an answer came, nothing tells when that would have been.
-    let (mut all, mut inside) = (0, 0);
-    for x in mine.exchanges.iter().filter(|x| x.bytes[1] > 0) {
-        let i = detail.answers.partition_point(|a| a.0 <= x.start);
-        all += 1;
-        inside += usize::from(i > 0 && detail.answers[i - 1].1 >= x.end);
-    }
-    // A request in twenty may be something else: a check whether the server lives.
-    all > 0 && inside * 20 >= all * 19
+    let lies_in = |times: &[(Nanos, Nanos)]| {
+        let (mut all, mut inside) = (0, 0);
+        for (x, cut) in &mine.exchanges {
+            let i = times.partition_point(|a| a.0 <= x.start);
+            let within = i > 0 && times[i - 1].1 >= x.end;
+            // Where the capture ended before an answer came, nothing tells when that would have been.
+            all += usize::from(within || !cut);
+            inside += usize::from(within);
+        }
+        // A request in twenty may be something else: a check whether the server lives.
+        all > 0 && inside * 20 >= all * 19
+    };
+    lies_in(&detail.answers) || passes_on(outer, upstream) && lies_in(&detail.whole)
+}
+
+/// What passes requests on asks no more often than it is asked.
+fn passes_on(outer: &Server, inner: &Server) -> bool {
+    inner.times.count() <= outer.times.count()
 }
 
 /// How long their server paused within them.
-fn pauses(exchanges: &[&Exchange]) -> Nanos {
+fn pauses(exchanges: &[(&Exchange, bool)]) -> Nanos {
     let of_server = |s: &&Span| (s.cause, s.side) == (Cause::SenderPause, Some(Side::Server));
-    let spans = exchanges.iter().flat_map(|x| x.spans.iter().filter(of_server));
+    let spans = exchanges.iter().flat_map(|x| x.0.spans.iter().filter(of_server));
     spans.fold(Nanos::ZERO, |sum, s| sum + s.duration())
 }
 

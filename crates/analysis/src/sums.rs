@@ -11,7 +11,7 @@ use crate::findings::{
     may_have_whole_connection_findings,
 };
 use crate::fixes::{Brief, advise};
-use crate::result::{Connection, Example, Extremes, Finding, Frames, Span, Totals, WAITS};
+use crate::result::{Connection, Example, Extremes, Finding, Frames, Span, Totals};
 use crate::servers::{Servers, asked, find_upstreams, spent_within, upstreams};
 use crate::shared::Shared;
 use crate::{Analysis, Bases};
@@ -251,8 +251,11 @@ impl Sums {
         }
         found.extend(self.short_connections(total, of_kept));
         // What one server waited for another one is said by the causes of that one's requests.
-        for &(cause, time) in &totals.counted_elsewhere().0 {
-            count_elsewhere(&mut found, cause, time);
+        let (elsewhere, of_clients) = totals.counted_elsewhere();
+        count_elsewhere(&mut found, (Cause::SenderPause, Side::Client), of_clients);
+        for &(cause, time) in &elsewhere.0 {
+            let others = if cause == Cause::SenderPause { of_clients } else { Nanos::ZERO };
+            count_elsewhere(&mut found, (cause, Side::Server), time - others);
         }
         totals.shared_links = shared.links;
         findings::share(&mut found, totals.requests());
@@ -346,16 +349,17 @@ fn inherent_of(connections: &[Box<Connection>]) -> Rollups {
     sums
 }
 
-/// So much time of a cause is counted by other ones: what servers waited for, or what nobody did.
-fn count_elsewhere(found: &mut [Finding], cause: Cause, time: Nanos) {
+/// So much time of a cause is counted by other ones, first of what is at that side: what servers waited for, or what
+/// nobody did.
+fn count_elsewhere(found: &mut [Finding], (cause, side): (Cause, Side), time: Nanos) {
     let mut of_cause: Vec<&mut Finding> =
         found.iter_mut().filter(|f| f.cause == cause && cause.info().kind == Kind::Span).collect();
-    let waits = |f: &Finding| WAITS.contains(&cause) && f.side == Some(Side::Server);
-    of_cause.sort_by_key(|f| (Reverse(waits(f)), Reverse(f.of_requests())));
+    of_cause.sort_by_key(|f| (f.side != Some(side), Reverse(f.of_requests())));
     let mut left = time;
     for f in of_cause {
-        f.counted_elsewhere = left.min(f.of_requests()).floor0();
-        left = left - f.counted_elsewhere;
+        let here = left.min(f.of_requests()).floor0();
+        f.counted_elsewhere += here;
+        left = left - here;
         let most = f.of_requests();
         f.fixes.iter_mut().for_each(|fix| fix.saves = fix.saves.map(|saves| saves.min(most)));
     }

@@ -57,7 +57,7 @@ impl Server {
 
 /// Of what a server does, that which may be waiting for another one: its work, and, if it passes an answer on as that
 /// comes, its pauses within it.
-pub(crate) const WAITS: [Cause; 2] = [Cause::ServerThink, Cause::SenderPause];
+const WAITS: [Cause; 2] = [Cause::ServerThink, Cause::SenderPause];
 
 /// How long the requests took that were made while that server answered.
 pub(crate) fn asked_of(servers: &[Server], outer: &Server) -> Nanos {
@@ -74,9 +74,9 @@ fn taken_off(outer: &Server, asked: Nanos) -> Option<[Nanos; 2]> {
 
 /// The time by cause that is counted by another one (rules 61 and 132). A server that waited for those it asked has their causes
 /// in the place of its own waits. Where they took longer than it waited, it was passing on what it had of them: nobody
-/// waited for them but for it, and its causes stand alone.
-pub(crate) fn counted_elsewhere(servers: &[Server]) -> Budget {
-    let mut elsewhere = Budget::default();
+/// waited for them but for it, and its causes stand alone. Also how much of it clients paused.
+pub(crate) fn counted_elsewhere(servers: &[Server]) -> (Budget, Nanos) {
+    let (mut elsewhere, mut of_clients) = (Budget::default(), Nanos::ZERO);
     let outer = |s: &Server| servers.iter().find(|o| Some(o.server) == s.within);
     // Mostly none asks another one.
     let asking: HashSet<Endpoint> = servers.iter().filter_map(|s| s.within).collect();
@@ -84,9 +84,10 @@ pub(crate) fn counted_elsewhere(servers: &[Server]) -> Budget {
         let around = std::iter::successors(outer(server), |s| outer(s)).take(servers.len());
         if around.into_iter().any(|o| taken_off(o, asked_of(servers, o)).is_none()) {
             elsewhere.add_all(&server.budget);
+            of_clients += (server.budget.get(WAITS[1]) - server.pauses).floor0();
         } else if let Some(taken) = taken_off(server, asked_of(servers, server)) {
             WAITS.into_iter().zip(taken).for_each(|(cause, time)| elsewhere.add(cause, time));
         }
     }
-    elsewhere
+    (elsewhere, of_clients)
 }

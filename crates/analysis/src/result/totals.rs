@@ -118,13 +118,13 @@ impl Totals {
     /// The same by cause: what a server waited for another one is not its own work.
     pub fn request_budget(&self) -> Budget {
         let mut budget = self.budget.clone();
-        self.counted_elsewhere().0.iter().for_each(|&(cause, time)| budget.subtract(cause, time));
+        self.counted_elsewhere().0.0.iter().for_each(|&(cause, time)| budget.subtract(cause, time));
         budget
     }
 
     /// What is [counted twice](Totals::counted_twice), by cause: of a server what it waited for those that it asked, or
-    /// of these what it did not wait for.
-    pub(crate) fn counted_elsewhere(&self) -> Budget {
+    /// of these what it did not wait for; and how much of that clients paused.
+    pub(crate) fn counted_elsewhere(&self) -> (Budget, Nanos) {
         counted_elsewhere(&self.servers)
     }
 

@@ -3,7 +3,7 @@
 
 use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms};
 use tcpwhy_analysis::{Analysis, Server};
-use tcpwhy_base::{Cause, Endpoint, Nanos, Segment};
+use tcpwhy_base::{Cause, Endpoint, Nanos, Segment, Side};
 
 fn end(host: u8, port: u16) -> Endpoint {
     Endpoint { ip: [10, 0, 0, host].into(), port }
@@ -19,14 +19,7 @@ fn asked(client: Endpoint, server: Endpoint, requests: &[(i64, i64)]) -> Vec<Seg
         w.at(ms(at + took)).server().data(50);
         w.at(ms(at + took) + Nanos::micros(20)).client().ack();
     }
-    let of = [w.host[CLIENT].end, w.host[SERVER].end];
-    let mut segments = w.segments();
-    for s in &mut segments {
-        for e in [&mut s.src, &mut s.dst] {
-            *e = if *e == of[0] { client } else { server };
-        }
-    }
-    segments
+    between(client, server, w)
 }
 
 fn together(parts: &[Vec<Segment>]) -> Analysis {
@@ -209,12 +202,53 @@ fn streamed(
         w.at(ms(at + wait + k * every)).server().data(400);
         w.at(ms(at + wait + k * every) + Nanos::micros(20)).client().ack();
     }
+    between(client, server, w)
+}
+
+/// The same between these two.
+fn between(client: Endpoint, server: Endpoint, w: Wire) -> Vec<Segment> {
     let of = [w.host[CLIENT].end, w.host[SERVER].end];
     let mut segments = w.segments();
     for e in segments.iter_mut().flat_map(|s| [&mut s.src, &mut s.dst]) {
         *e = if *e == of[0] { client } else { server };
     }
     segments
+}
+
+/// An upload in five pieces, 40 ms apart, from that time on, which is answered so much later, in two pieces.
+fn uploaded(client: Endpoint, server: Endpoint, at: i64, wait: i64) -> Vec<Segment> {
+    let mut w = Wire::new(Tap::Client, Nanos::micros(20));
+    w.at(ms(at) - Nanos::micros(40)).handshake();
+    for k in 0..5 {
+        w.at(ms(at + k * 40)).client().data(400);
+        w.at(ms(at + k * 40) + Nanos::micros(20)).server().ack();
+    }
+    for later in [wait, wait + 30] {
+        w.at(ms(at + 160 + later)).server().data(50);
+        w.at(ms(at + 160 + later) + Nanos::micros(20)).client().ack();
+    }
+    between(client, server, w)
+}
+
+/// A proxy that passes a request on as it comes: whoever waits there waits for the client.
+#[test]
+fn what_a_proxy_passes_on_of_a_request_counts_once() {
+    let upload = || uploaded(end(1, 40_000), end(2, 80), 100, 12);
+    let one = together(&[upload()]);
+    let analysis = together(&[upload(), uploaded(end(2, 50_000), end(3, 9001), 101, 8)]);
+    assert_eq!(server(&analysis, end(3, 9001)).within, Some(end(2, 80)));
+    assert_eq!(analysis.totals.request_budget(), one.totals.request_budget());
+    let pauses = |a: &Analysis, side| {
+        let found = a.findings.iter().find(|f| (f.cause, f.side) == (Cause::SenderPause, Some(side)));
+        found.map(|f| f.of_requests())
+    };
+    for (side, least) in [(Side::Client, ms(150)), (Side::Server, ms(25))] {
+        assert_eq!(pauses(&analysis, side), pauses(&one, side));
+        assert!(pauses(&one, side).is_some_and(|time| time > least));
+    }
+    // Two for one request are not passed on.
+    let twice = together(&[upload(), asked(end(2, 50_000), end(3, 9001), &[(110, 30), (150, 30)])]);
+    assert_eq!(server(&twice, end(3, 9001)).within, None);
 }
 
 /// What a proxy passes on as it comes it waits for at first, and between its pieces: not even the second is its own.
