@@ -31,8 +31,8 @@ fn of(analysis: &Analysis, cause: Cause) -> Nanos {
 }
 
 fn said(analysis: &Analysis, cause: Cause) -> (String, f64) {
-    let f = analysis.findings.iter().find(|f| f.cause == cause).unwrap();
-    (f.why(), f.confidence)
+    let f = analysis.findings.iter().find(|f| f.cause == cause);
+    f.map(|f| (f.why(), f.confidence)).unwrap_or_default()
 }
 
 /// The README's way to look at a database that is in use: 98 % of it was "the distance, sure".
