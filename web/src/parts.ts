@@ -9,10 +9,10 @@ import type { Cause, Connection, Finding, Fix, Frames } from './types';
 const OWNER = { tcp: 'TCP', application: 'application', path: 'path', none: 'not known' };
 
 /** Who has to act. */
-export function whose(cause: Pick<Cause, 'owner' | 'class'>, side?: string | null): string {
+export function whose(cause: Pick<Cause, 'owner' | 'class'> & { cause?: string }, side?: string | null): string {
   const owner = OWNER[cause.owner];
-  // What is the path's elsewhere may lie at an end: a host that ignores SYNs.
-  if (cause.owner === 'path' && (side === 'client' || side === 'server')) return `at the ${side}`;
+  // A host that ignores SYNs is at fault for what is the path's elsewhere.
+  if (cause.cause === 'syn_retransmit' && side === 'server') return 'at the server';
   if (cause.owner === 'path') return cause.class === 'I' ? 'path, unavoidable here' : owner;
   return side && cause.owner !== 'none' ? `${owner}, at the ${side}` : owner;
 }

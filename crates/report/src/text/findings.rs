@@ -170,7 +170,7 @@ fn heading(out: &mut impl Write, cause: Cause, time: Nanos, share: f64) -> io::R
     writeln!(out, "  {BOLD}{head}{BOLD:#}{colour}{}{colour:#}", cause.info().title)
 }
 
-/// Who has to act: `TCP, at the client`; what is the path's elsewhere may lie at an end (a host that ignores SYNs).
+/// Who has to act: `TCP, at the client`. A host that ignores SYNs is at fault for what is the path's elsewhere.
 pub(crate) fn whose(cause: Cause, side: Option<Side>) -> String {
     let owner = match (cause.owner(), cause.class()) {
         (Owner::Application, _) => "application",
@@ -181,7 +181,7 @@ pub(crate) fn whose(cause: Cause, side: Option<Side>) -> String {
     };
     match (cause.owner(), side) {
         (Owner::Application | Owner::Tcp, Some(side)) => format!("{owner}, at the {}", side.name()),
-        (Owner::Path, Some(side @ (Side::Client | Side::Server))) => format!("at the {}", side.name()),
+        (Owner::Path, Some(Side::Server)) if cause == Cause::SynRetransmit => "at the server".into(),
         _ => owner.into(),
     }
 }
