@@ -43,7 +43,7 @@ pub(crate) fn latest_probe(srtt: Nanos) -> Nanos {
 /// Which mechanism sends unacknowledged data again.
 fn repair_of(p: &Passage<'_>) -> Repair {
     let (flow, rtt) = (p.flow, p.path.rtt);
-    let end = p.segment.seq + p.segment.len;
+    let end = p.segment.seq_end();
     if p.arrived.repeat == Repeat::Needless {
         return Repair::Spurious;
     }

@@ -285,7 +285,7 @@ impl Tracker {
             (beside || segment.seq.at_or_before(flow.una)) && flow.first_sack.is_none() && flow.dup_acks == 0;
         let repaired = flow.recovery.as_ref().is_some_and(|r| r.kind != Repair::Spurious);
         let room = flow.edge_known && end.at_or_before(flow.edge);
-        let alone = segment.seq == flow.una && end == flow.nxt && flow.is_small(segment.len);
+        let alone = segment.seq == flow.una && segment.seq_end() == flow.nxt && flow.is_small(segment.len);
         if !taken || !whole || !room || repaired && !beside || self.half[s].has_holes() {
             return Repeat::Open;
         }

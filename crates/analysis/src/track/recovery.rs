@@ -43,15 +43,18 @@ pub(crate) struct Recovery {
     pub(crate) kind: Repair,
     /// Highest sequence number sent when it began.
     point: Seq,
-    /// Last retransmission and its range.
+    /// Where the data ended that had been sent by then.
+    data_end: Seq,
+    /// Last retransmission, the range of its data, and whether it had a FIN.
     last: Nanos,
     range: (Seq, Seq),
+    fin: bool,
     pub(crate) retransmissions: u32,
     /// Wait before the first of them.
     first_wait: Nanos,
 }
 
-at_rest! { Recovery { kind, point, last, range, retransmissions, first_wait } }
+at_rest! { Recovery { kind, point, data_end, last, range, fin, retransmissions, first_wait } }
 
 /// What an acknowledgement says of the losses of its data.
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,7 +88,17 @@ impl Tracker {
 
 impl Recovery {
     pub(crate) fn new(kind: Repair, point: Seq, t: Nanos, range: (Seq, Seq), first_wait: Nanos) -> Recovery {
-        Recovery { kind, point, last: t, range, retransmissions: 1, first_wait }
+        Recovery { kind, point, data_end: point, last: t, range, fin: false, retransmissions: 1, first_wait }
+    }
+
+    /// The same; the FIN behind the data had been `sent` before (rule 140).
+    pub(crate) fn behind_fin(self, sent: bool) -> Recovery {
+        Recovery { data_end: self.point - u32::from(sent), ..self }
+    }
+
+    /// What was sent again last had a FIN, or had none.
+    pub(crate) fn with_fin(&mut self, fin: bool) {
+        self.fin = fin;
     }
 
     /// Data was sent again at `t`. `never_through`: a full segment, and none of that size ever came through while
@@ -151,7 +164,7 @@ impl Recovery {
         // After one timer retransmission, with no sign of a later arrival before it, data that was sent only once is
         // acknowledged: the first copies had all arrived (F-RTO, RFC 5682).
         let one = self.retransmissions == 1 && matches!(self.kind, Repair::Timeout | Repair::Probe);
-        let arrived = one && !signs && una.after(self.range.1);
+        let arrived = one && !signs && una.after(self.range.1 + u32::from(self.fin));
         if !arrived && una.before(self.point) {
             return None;
         }
@@ -160,13 +173,13 @@ impl Recovery {
         let early = self.retransmissions == 1 && t - self.last < soonest;
         let spurious = arrived || early || self.kind == Repair::Spurious;
         let kind = if spurious { Repair::Spurious } else { self.kind };
-        // A probe of the last segment had nothing newer to send (RFC 8985, 7.3).
-        Some(Recovered { kind, at: t, spurious, last_segment: self.range.1 == self.point })
+        // A probe of the last segment had nothing newer to send (RFC 8985, 7.3); nobody waits for a FIN (rule 140).
+        Some(Recovered { kind, at: t, spurious, last_segment: self.range.1 == self.data_end })
     }
 
     /// A duplicate of `left..right` was reported (RFC 2883): was that what it had sent again?
     pub(crate) fn reported(&mut self, left: Seq, right: Seq) {
-        if self.range.0 == left || self.range.1 == right {
+        if self.range.0 == left || self.range.1 + u32::from(self.fin) == right {
             self.kind = Repair::Spurious;
         }
     }

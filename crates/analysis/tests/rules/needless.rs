@@ -406,3 +406,49 @@ fn a_silence_that_a_timer_ended_is_no_pause() {
     assert_eq!(window_of_one(4, 6, 0), [false, false, true]);
     assert_eq!(window_of_one(1, 0, 100), [false, false, true]);
 }
+
+/// The last segment of an answer closes, too, and its FIN is no data (rule 140): what was sent again though it had come
+/// prolongs nothing, and what was lost was lost.
+#[test]
+fn a_last_segment_that_closes_is_the_last_one() {
+    let told = |tap: Tap, lost: bool, with_fin: bool, acked: i64| {
+        let mut w = opened(tap, ms(20));
+        w.at(ms(30)).client().data(100);
+        w.at(ms(50)).server();
+        if with_fin {
+            w.server().last_data(1_000);
+        } else {
+            w.server().data(1_000);
+            w.server().fin();
+        }
+        if lost {
+            for packet in w.packets.iter_mut().rev().take(if with_fin { 1 } else { 2 }) {
+                packet.lost();
+            }
+            w.at(ms(290));
+        } else {
+            // Its ACK is late by as much as the timer.
+            w.at(ms(95));
+        }
+        match with_fin {
+            true => w.server().repeat_last(0, 1_000),
+            false => w.server().repeat(0, 1_000),
+        };
+        w.at(ms(acked)).client().ack();
+        let c = w.connection();
+        let at = |t: Nanos| (t - c.start).0 / 1_000_000;
+        let lost = [Cause::SpuriousRecovery, Cause::TailLossProbe, Cause::RetransmissionTimeout];
+        (at(c.exchanges[0].end), lost.map(|cause| c.budget.get(cause).0 / 1_000_000))
+    };
+    for tap in [Tap::Client, Tap::Server] {
+        let came = if tap == Tap::Client { 60 } else { 40 };
+        // Before the copy came, and behind it, which the ACK says then.
+        for (with_fin, acked) in [(true, 97), (true, 110), (false, 97), (false, 110)] {
+            let told = told(tap, false, with_fin, acked);
+            assert_eq!(told, (came, [0, 0, 0]), "{tap:?} {with_fin} {acked}");
+        }
+    }
+    let (end, [needless, probe, timer]) = told(Tap::Server, true, true, 300);
+    assert_eq!((end, needless), (280, 0));
+    assert!(probe + timer > 200, "{probe} {timer}");
+}

@@ -412,6 +412,18 @@ impl<'a> Act<'a> {
         self.wire.send(self.who, seq, len, TcpFlags::ACK | push)
     }
 
+    /// One packet of payload, the last one, with a FIN.
+    pub(crate) fn last_data(mut self, len: u32) -> &'a mut Packet {
+        let seq = self.host().nxt;
+        self.wire.send(self.who, seq, len, TcpFlags::ACK | TcpFlags::PSH | TcpFlags::FIN)
+    }
+
+    /// The same of its stream once more, from `offset` on.
+    pub(crate) fn repeat_last(mut self, offset: u32, len: u32) -> &'a mut Packet {
+        let seq = self.host().isn + 1 + offset;
+        self.wire.send(self.who, seq, len, TcpFlags::ACK | TcpFlags::PSH | TcpFlags::FIN)
+    }
+
     /// Payload cut into full packets and what is left.
     pub(crate) fn write(self, bytes: u32) {
         let mss = self.wire.mss();

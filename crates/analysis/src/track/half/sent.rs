@@ -397,11 +397,15 @@ impl Half {
         let was_full =
             first == flow.mss || kind == Repair::Fast && first > 0 && first.is_multiple_of(flow.mss);
         let cut = matches!(kind, Repair::Timeout | Repair::Fast) && is_cut(flow, segment) && was_full;
+        let fin = segment.flags.fin();
         if let Some(recovery) = flow.recovery.as_mut() {
+            recovery.with_fin(fin);
             return recovery.again(kind, t, range, full && small_ones_pass || cut);
         }
         let kind = if cut { Repair::BlackHole } else { kind };
-        flow.recovery = Some(Box::new(Recovery::new(kind, flow.nxt, t, range, wait)));
+        let mut recovery = Recovery::new(kind, flow.nxt, t, range, wait).behind_fin(self.fin.1.is_some());
+        recovery.with_fin(fin);
+        flow.recovery = Some(Box::new(recovery));
         // Who heeds a router's word sends again with the window that it has (`tcp_simple_retransmit`); no
         // timer is as short.
         let heeded = matches!(kind, Repair::TooBig { .. }) && wait < Nanos::millis(190);
