@@ -155,8 +155,51 @@ fn a_request_ends_when_its_answer_is_read() {
     assert_eq!(of(&late, Cause::ReaderLate), [(Source::Kernel, 200)]);
     // In two pieces.
     assert_eq!(exchanges(&told(&[(160, 200, 300), (270, 500, 0)])), [(30, 270), (300, 325)]);
-    // What was never read to its end tells no end.
-    assert_eq!(exchanges(&told(&[(160, 200, 300)])), [(30, 60), (300, 325)]);
+    // What was left was read within a millisecond, or never.
+    assert_eq!(exchanges(&told(&[(160, 200, 300)])), [(30, 160), (300, 325)]);
+}
+
+/// The last answer of a connection is one as well (rule 141): behind its FIN, in pieces without end, and when no packet
+/// passes any more.
+#[test]
+fn the_last_answer_ends_when_it_is_read() {
+    let told = |closes: &str, reads: &[(i64, u32, u32)]| {
+        let mut w = Wire::new(Tap::Client, ms(20));
+        w.handshake();
+        w.at(ms(30)).client().data(100);
+        w.at(ms(50)).server();
+        match closes {
+            "with it" => w.server().last_data(5_000),
+            _ => w.server().data(5_000),
+        };
+        w.at(ms(60)).client().ack();
+        if closes != "never" {
+            w.at(ms(900)).client().fin();
+            w.at(ms(910)).server().fin();
+            w.at(ms(920)).client().ack();
+        }
+        let mut since = w.segments()[0].time + ms(60);
+        let mut changes = vec![];
+        for &(at, upto, left) in reads {
+            let upto = first(&w, SERVER) + upto;
+            changes.push((ms(at), SocketChange::Read { since, upto, left }));
+            since = w.segments()[0].time + ms(at);
+        }
+        let c = analyse(&w.segments(), &says(&w, CLIENT, &changes));
+        let late = of(&c, Cause::ReaderLate).iter().map(|l| l.1).sum::<i64>();
+        let tail = c.tail.map(|(_, time)| time.0 / 1_000_000);
+        (exchanges(&c), late, tail, (c.end - c.start).0 / 1_000_000)
+    };
+    assert_eq!(told("later", &[(500, 5_000, 0)]), (vec![(30, 500)], 440, Some(420), 920));
+    // The FIN came with it, and lies behind what is read.
+    assert_eq!(told("with it", &[(500, 5_000, 1)]), (vec![(30, 500)], 440, Some(420), 920));
+    // The recording ended first.
+    assert_eq!(told("never", &[(500, 5_000, 0)]), (vec![(30, 500)], 440, None, 500));
+    assert_eq!(told("never", &[(500, 3_000, 2_000)]), (vec![(30, 500)], 440, None, 500));
+    // More pieces than are kept.
+    let pieces: Vec<_> =
+        (0..400).map(|n| (100 + 2 * n, 10 * (n as u32 + 1), 4_990 - 10 * n as u32)).collect();
+    assert_eq!(told("later", &pieces), (vec![(30, 898)], 838, Some(22), 920));
 }
 
 /// An event loop that is busy elsewhere is not work on this request.

@@ -209,7 +209,7 @@ impl Conn {
         if !turn.is_turn() || !self.is_told_of(s) {
             return None;
         }
-        let read = self.testimony.read_all(s, turn.start, self.track.flow(s.peer()).nxt)?;
+        let read = self.testimony.read_all(s, turn.start, self.track.data_end(s.peer()))?;
         (read < turn.end).then_some(read)
     }
 
@@ -219,7 +219,6 @@ impl Conn {
         if ex.bytes.server == 0 || ex.last_sender != End::Server || !self.is_told_of(End::Client) {
             return None;
         }
-        let read = self.testimony.read_all(End::Client, ex.last, self.track.flow(End::Server).nxt)?;
-        Some(read.min(self.track.now()))
+        self.testimony.read_all(End::Client, ex.last, self.track.data_end(End::Server))
     }
 }

@@ -44,6 +44,10 @@ impl Conn {
             self.ledger.goodbye(self.ex.take().bytes);
         } else if self.ex.is_active() {
             let unfinished = how_unfinished(self.ex.recorded(), &self.track, self.who.protocol, capture_end);
+            // An answer may be read behind the last packet.
+            if let Some(read) = self.read_late().filter(|_| unfinished.is_none()) {
+                self.track.goes_on_until(read);
+            }
             self.end_exchange(unfinished, parts);
         } else {
             self.finish_silent_setup(parts);

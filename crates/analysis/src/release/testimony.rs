@@ -57,11 +57,23 @@ at_rest! { Write { from, to, at, read } }
 struct Unread {
     since: Nanos,
     until: Nanos,
-    /// It was read up to there, and nothing was left.
-    upto: Option<Seq>,
+    /// It was read up to there, and more was left.
+    upto: Seq,
+    more: bool,
 }
 
-at_rest! { Unread { since, until, upto } }
+at_rest! { Unread { since, until, upto, more } }
+
+impl Host {
+    /// Makes room for another time for which data lay unread: what lies there since a read that left more lay there
+    /// before it, too.
+    fn forget_oldest(&mut self) {
+        let oldest = self.unread.pop_front().filter(|u| u.more);
+        if let Some((oldest, next)) = oldest.zip(self.unread.front_mut()) {
+            next.since = oldest.since;
+        }
+    }
+}
 
 impl Testimony {
     /// Takes what the kernel of `s` said.
@@ -83,10 +95,9 @@ impl Testimony {
             SocketChange::Timer(timer) => host.last.timer = Some((timer, event.time)),
             SocketChange::Read { since, upto, left } => {
                 if host.unread.len() >= MOST_READS {
-                    host.unread.pop_front();
+                    host.forget_oldest();
                 }
-                let upto = (left == 0).then_some(upto);
-                host.unread.push_back(Unread { since, until: event.time, upto });
+                host.unread.push_back(Unread { since, until: event.time, upto, more: left > 0 });
             }
             SocketChange::State(state) => host.tells_reads = state.reads,
             SocketChange::Cwnd(bytes) => host.last.cwnd = Some(bytes),
@@ -151,14 +162,16 @@ impl Testimony {
         answered.is_some_and(|answered| answered.before(nxt) && begun(answered))
     }
 
-    /// When `s` read the last of what it had been sent up to `nxt`, if that lay there from `from` on and was read late.
-    pub(crate) fn read_all(&self, s: End, from: Nanos, nxt: Seq) -> Option<Nanos> {
+    /// When `s` read the last of the data that it had been sent up to `end`, if that lay there from `from` on and was
+    /// read late (rule 141).
+    pub(crate) fn read_all(&self, s: End, from: Nanos, end: Seq) -> Option<Nanos> {
         let unread = &self.host(s)?.unread;
-        let lay = |u: &&Unread| u.until > from && u.upto.is_some_and(|upto| !upto.before(nxt));
-        let last = unread.iter().rev().take_while(|u| u.until > from).filter(lay).last()?;
+        let late = || unread.iter().rev().take_while(|u| u.until > from);
         // Read piece by piece it lay there since then, too.
-        let first = unread.iter().rev().take_while(|u| u.until > from).last()?;
-        (first.since <= from + AT_ONCE).then_some(last.until)
+        late().last().filter(|first| first.since <= from + AT_ONCE)?;
+        // What was left by a late read was read within a millisecond of it, where no other late one is told.
+        let all = late().filter(|u| !u.upto.before(end)).last();
+        all.or_else(|| late().next()).map(|last| last.until)
     }
 
     fn host(&self, s: End) -> Option<&Host> {

@@ -95,6 +95,16 @@ impl Tracker {
         self.now
     }
 
+    /// It goes on until then, though no packet passes any more: its kernel says so.
+    pub(crate) fn goes_on_until(&mut self, t: Nanos) {
+        self.now = self.now.max(t);
+    }
+
+    /// Where the data of `s` ends that is known: its FIN is none.
+    pub(crate) fn data_end(&self, s: End) -> Seq {
+        self.flow(s).nxt - u32::from(self.fin_of(s).is_some())
+    }
+
     /// It was seen to close. If all we saw is resets, we saw neither its beginning nor its end.
     pub(crate) fn lingers(&self) -> bool {
         self.closed != Closed::Open && self.not_only_resets
