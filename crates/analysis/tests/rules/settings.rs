@@ -228,3 +228,28 @@ fn a_small_mss_is_below_1220_bytes() {
     assert!(!has(&analysis(1_220), Cause::SmallMss));
     assert!(has(&analysis(1_220), Cause::SlowStart));
 }
+
+/// Two segments at a time, whose ACKs are late: buffers of two segments do that, but not where more had been in flight
+/// (rule 145).
+#[test]
+fn a_buffer_that_held_more_is_not_too_small() {
+    let told = |before: u32| {
+        let mut w = Wire::new(Tap::Server, ms(20));
+        w.handshake();
+        w.at(ms(30)).client().window(1 << 20).data(100);
+        w.at(ms(60)).server().write(before * MSS);
+        w.at(ms(70)).client().ack();
+        for n in 0..5 {
+            w.at(ms(80 + 220 * n)).server().write(2 * MSS);
+            w.at(ms(80 + 220 * n + 210)).client().ack();
+        }
+        let analysis = w.analysis();
+        let f = analysis.findings.iter().find(|f| f.cause == Cause::DelayedAck).expect("a finding");
+        let offered = f.fixes.iter().any(|fix| fix.fix == FixId::BiggerWindow);
+        let refuted = f.refuted.iter().find(|r| r.fix == FixId::BiggerWindow).map(|r| r.because.as_str());
+        (offered, refuted.map(|because| because.split(' ').next().unwrap().to_owned()))
+    };
+    assert_eq!(told(2), (true, None));
+    assert_eq!(told(3), (true, None));
+    assert_eq!(told(4), (false, Some((4 * MSS).to_string())));
+}
