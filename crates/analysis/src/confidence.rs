@@ -121,6 +121,8 @@ pub(crate) enum Rule {
     ThinkAsACork,
     ThinkBeforeMissing,
     ThinkBehindOthers,
+    /// A server that reads up to the end of its input begins when that comes (rule 144).
+    RequestUnended,
     Refill,
     Granted,
     GapThink,
@@ -397,6 +399,7 @@ impl Rule {
             (Rule::ThinkAsACork, _) => or(0.5, C::Cork, 0.4),
             (Rule::ThinkAsOften, _) => or(0.9, C::RetransmissionTimeout, 0.05),
             (Rule::ThinkBeforeMissing, _) => sure(0.6),
+            (Rule::RequestUnended, _) => either(0.5, (C::SenderPause, 0.4), (C::ServerThink, 0.4)),
             (Rule::Refill, _) => or(0.6, C::PathDelay, 0.4),
             // A protocol whose answers to blocks are as short as that waits for them as well.
             (Rule::Granted, _) => or(0.75, C::PathDelay, 0.2),

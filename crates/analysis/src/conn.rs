@@ -396,8 +396,8 @@ impl Conn {
             (before, step) = self.settle(&until, before, step, rtt);
         }
         self.heed_reader(s, &mut step);
-        if let Some(late) = self.late_reader(s, before.as_mut().unwrap_or(&mut step)) {
-            self.ex.push(&late, rtt);
+        for first in self.before_work(s, before.as_mut().unwrap_or(&mut step)).into_iter().flatten() {
+            self.ex.push(&first, rtt);
         }
         if let Some(before) = &before {
             self.ex.push(before, rtt);

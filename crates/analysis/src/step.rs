@@ -3,7 +3,9 @@
 //! A step is made when a data segment passes, from what released it; which cause it becomes is decided when the exchange
 //! ends and the flights after it are known (`attribute`).
 
-use crate::release::{Acked, Freed, Pause, Release, Wait};
+mod cuts;
+
+use crate::release::{Acked, Pause, Release, Wait};
 use crate::rest::{Frame, at_rest};
 use crate::track::{CwndState, Passage, Repair, Repeat};
 use std::num::NonZeroU64;
@@ -110,47 +112,6 @@ impl Step {
         if self.releases <= 1 && self.empty > own { self.empty - own } else { self.duration() }
     }
 
-    /// Cuts off what lies before `at`, as a step of its own.
-    pub(crate) fn cut_before(&mut self, at: Nanos) -> Step {
-        let mut first = *self;
-        first.end = at;
-        first.burst = first.burst.min(first.duration());
-        self.start = at;
-        self.bytes = 0;
-        self.burst = self.burst - first.burst;
-        first
-    }
-
-    /// What the application had not written before `at` did not wait for anything else: cuts that off. Of an `answer` it is its work.
-    pub(crate) fn cut_written(&mut self, at: Nanos, answer: bool) -> Step {
-        let bytes = self.bytes;
-        let mut first = self.cut_before(at);
-        self.bytes = bytes;
-        (first.bytes, first.len, first.ack_frame) = (0, 0, None);
-        // Who knows when it was written is its kernel.
-        first.source = Source::Kernel;
-        first.wait = if answer { Wait::ANSWER } else { Wait::Pause(Pause::default()) };
-        first
-    }
-
-    /// Until `at` what it answers had not passed, which the capture missed, and had waited so: cuts that off.
-    pub(crate) fn cut_unseen(&mut self, at: Nanos, wait: Wait) -> Step {
-        let bytes = self.bytes;
-        let mut first = self.cut_before(at);
-        (first.bytes, first.len, first.empty, self.bytes) = (0, 0, Nanos::ZERO, bytes);
-        (first.wait, first.sender, first.ack_frame, first.loss) = (wait, self.sender.peer(), None, None);
-        first
-    }
-
-    /// Until `at` its application had not read what the other side had sent: cuts that off.
-    pub(crate) fn cut_unread(&mut self, at: Nanos) -> Step {
-        let bytes = self.bytes;
-        let mut first = self.cut_before(at);
-        (first.bytes, first.len, self.bytes) = (0, 0, bytes);
-        (first.wait, first.source, first.ack_frame) = (Wait::Unread, Source::Kernel, None);
-        first
-    }
-
     /// It is the first of its message, whose payload counts elsewhere. It had been written when the step began, so that it waited for
     /// nobody who writes, and ends no transfer.
     pub(crate) fn opens(self) -> Step {
@@ -158,16 +119,6 @@ impl Step {
         let wait = if writer { Wait::Freed } else { self.wait };
         let source = if wait == Wait::Freed { Source::Inferred } else { self.source };
         Step { wait, source, split: false, ..self.without_payload() }
-    }
-
-    /// What held the segment was gone, and it came later: cuts off the time until then.
-    pub(crate) fn cut_freed(&mut self, Freed { at, under_way }: Freed) -> Step {
-        let bytes = self.bytes;
-        let mut first = self.cut_before(at);
-        (first.bytes, self.bytes, first.empty) = (0, bytes, Nanos::ZERO);
-        let queued = under_way > Nanos::ZERO;
-        self.wait = if queued { Wait::OnItsWay { under_way, even: false } } else { Wait::Freed };
-        first
     }
 
     /// The state of its sender was that of this step.

@@ -130,6 +130,10 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
         }
         Wait::Loss { repair, .. } => loss(context, step, repair, rest, out),
         Wait::NewProbe { outstanding } => new_probe(context, step, outstanding, rest, out),
+        Wait::Unended => {
+            let facts = Facts::Wait { wait: step.duration(), outstanding: 0, empty: step.duration() };
+            out.span(Rule::RequestUnended, Cause::Unexplained, None, rest, facts);
+        }
         Wait::Blind => {
             let facts = if context.one_sided { Facts::OneSided } else { Facts::NotCaptured };
             out.span(Rule::NotCaptured, Cause::Unexplained, None, rest, facts);

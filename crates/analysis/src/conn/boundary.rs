@@ -3,6 +3,7 @@
 
 use super::{Conn, head};
 use crate::output::Output;
+use crate::profile::WAKE_UP;
 use crate::release::{AT_ONCE, Wait, is_beside, release};
 use crate::step::Step;
 use crate::track::{Arrived, Moment, Repair};
@@ -192,8 +193,13 @@ impl Conn {
         step.repair()
     }
 
+    /// What of the wait for an answer of `s` was before its application had all that it answers, cut off from it.
+    pub(super) fn before_work(&self, s: End, turn: &mut Step) -> [Option<Step>; 2] {
+        [self.late_reader(s, turn), self.unended(s, turn)]
+    }
+
     /// What the application of `s` had not read yet it could not answer: cuts that off from the wait for its answer.
-    pub(super) fn late_reader(&self, s: End, turn: &mut Step) -> Option<Step> {
+    fn late_reader(&self, s: End, turn: &mut Step) -> Option<Step> {
         self.read_within(s, turn).map(|read| turn.cut_unread(read))
     }
 
@@ -202,6 +208,17 @@ impl Conn {
         if let Some(read) = self.read_within(s, turn) {
             turn.unread = Some(read - turn.start);
         }
+    }
+
+    /// The client closed its side later than a program does that has nothing more to say, and before the answer
+    /// came: a server that reads up to the end had not all of the request until then (rule 144). Cuts that off from the
+    /// wait for its answer, where no protocol is known, whose requests tell themselves where they end.
+    fn unended(&self, s: End, turn: &mut Step) -> Option<Step> {
+        let closed =
+            self.track.fin_of(End::Client).filter(|_| s == End::Server && self.who.protocol.is_none())?;
+        let late = closed - turn.start > self.track.rtt_or_zero().max(WAKE_UP);
+        let within = matches!(turn.wait, Wait::Turn { .. }) && late && closed < turn.end;
+        within.then(|| turn.cut_unended(closed))
     }
 
     /// When the application of `s` had read what it was to answer, if that was late.

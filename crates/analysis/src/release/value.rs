@@ -168,6 +168,8 @@ pub(crate) enum Wait {
     Missing { packets: u32 },
     /// It cannot be known: packets of this stretch are not in the capture.
     Blind,
+    /// The end of the request, or the other side's work: whoever had asked closed its side only then (rule 144).
+    Unended,
 }
 
 at_rest! {
@@ -179,7 +181,7 @@ at_rest! {
         13 => Turn { on_the_way, unheard, doubt, seen }, 14 => Loss { repair, again },
         15 => NewProbe { outstanding }, 16 => Missing { packets }, 17 => Blind,
         18 => Standing { under_way }, 19 => OnItsWay { under_way, even }, 20 => Behind { idle, bytes },
-        21 => Spread { flight, unread }, 22 => NeverCame { whole },
+        21 => Spread { flight, unread }, 22 => NeverCame { whole }, 23 => Unended,
     }
 }
 

@@ -230,3 +230,33 @@ fn the_last_segment_may_be_on_its_way() {
     };
     assert_eq!([49, 50].map(exchanges), [1, 2]);
 }
+
+/// A client closes its side 200 ms after its last byte, and the answer comes 500 ms after that: who reads up to the end
+/// could not begin before (rule 144). A protocol whose requests tell where they end says who worked; nor does a
+/// client wait that closes at once.
+#[test]
+fn a_request_may_end_with_the_fin_of_its_client() {
+    for tap in [Tap::Client, Tap::Server] {
+        let told = |closes: Nanos, says: &[u8]| {
+            let mut w = Wire::new(tap, ms(20));
+            w.handshake();
+            w.at(ms(30)).client().data(100).says(says);
+            w.at(ms(30) + closes).client().fin();
+            w.at(ms(740)).server().data(500);
+            w.server().fin();
+            w.at(ms(750)).client().ack();
+            let c = w.connection();
+            let whole = c.exchanges[0].spans.iter();
+            let unexplained =
+                whole.filter(|s| s.cause == Cause::Unexplained).map(|s| (s.confidence, s.alternatives[0]));
+            assert_eq!(c.exchanges.len(), 1);
+            let ms = |cause| (c.budget.get(cause).0 + 500_000) / 1_000_000;
+            let named = unexplained.map(|(c, other)| (c <= 0.5, other.map(|o| o.0))).collect::<Vec<_>>();
+            (ms(Cause::ServerThink), ms(Cause::Unexplained), named)
+        };
+        let guess = vec![(true, Some(Cause::SenderPause))];
+        assert_eq!(told(ms(200), b"\x01\x02\x03\x04abcd"), (500, 200, guess), "{tap:?}");
+        assert_eq!(told(ms(200), b"GET / HT"), (700, 0, vec![]), "{tap:?}");
+        assert_eq!(told(ms(10), b"\x01\x02\x03\x04abcd"), (700, 0, vec![]), "{tap:?}");
+    }
+}
