@@ -329,7 +329,6 @@ impl Rule {
             (Rule::ThinkOnOneLink, _) => or(0.6, C::PathDelay, 0.35),
             (Rule::PaceOfLink, _) => or(0.8, C::Queueing, 0.2),
             (Rule::Queue, _) => or(0.6, C::Bandwidth, 0.3),
-
             (Rule::FastRecovery, _) => or(0.85, C::CongestionWindow, 0.15),
             (Rule::TimeoutOfFirstData | Rule::ProbeOfFirstData, _) => or(0.6, C::AcceptQueueFull, 0.3),
             (Rule::Timeout, _) => or(0.9, C::TailLossProbe, 0.1),
