@@ -69,15 +69,17 @@ pub(crate) fn doubt_the_trip(f: &mut Finding, connections: &[Box<Connection>]) {
         ),
         _ => return,
     };
-    let sure = rule.at(Tap::Near);
-    let spans = || {
-        connections.iter().flat_map(|c| &c.exchanges).flat_map(|x| &x.spans).filter(|s| s.cause == f.cause)
-    };
-    let time = |doubted: bool| {
-        let some = spans().filter(|s| !doubted || s.alternatives == sure.alternatives);
-        some.fold(Nanos::ZERO, |sum, s| sum + s.duration())
-    };
-    if time(true) > Nanos::ZERO && time(true).times(WORTH_SAYING) >= time(false) {
+    // No other rule has these.
+    let alternatives = rule.at(Tap::Near).alternatives;
+    let spans = connections.iter().flat_map(|c| &c.exchanges).flat_map(|x| &x.spans);
+    let (mut all, mut doubted) = (Nanos::ZERO, Nanos::ZERO);
+    for span in spans.filter(|s| s.cause == f.cause) {
+        all += span.duration();
+        if span.alternatives == alternatives {
+            doubted += span.duration();
+        }
+    }
+    if doubted > Nanos::ZERO && doubted.times(WORTH_SAYING) >= all {
         f.text = Some((f.why() + also).into_boxed_str());
     }
 }

@@ -102,8 +102,11 @@ impl Tracker {
     /// The only writer of reactions.
     #[cold]
     pub(super) fn reacts_within(&mut self, s: End, time: Nanos, bare: bool) {
+        // What came with an answer shows a shorter trip, or that the ACK without one had been delayed.
+        let delayed = |known: Nanos| known >= DELAYED && time < known - known.part(8);
+        let doubted = !self.handshake.is_seen() && self.reaction[s].is_some_and(delayed);
+        self.bare[s] = bare || self.bare[s] && !doubted;
         self.reaction[s] = Some(time);
-        self.bare[s] |= bare;
         self.pause = train_pause(self.rtt(), Nanos::ZERO);
     }
 
