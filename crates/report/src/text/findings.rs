@@ -468,7 +468,6 @@ pub(super) fn of_file(frames: &Frames, layout: &Layout) -> String {
 mod tests {
     use super::*;
 
-    /// What a fix shortens beside its own finding is said where it is half as much again.
     /// A SYN that came to the server's tap and was not answered is not lost on the way.
     #[test]
     fn what_an_end_can_change_is_not_said_to_be_the_paths() {
@@ -480,6 +479,7 @@ mod tests {
         assert_eq!(of(Cause::SendBuffer, Some(Side::Server)), "TCP, at the server");
     }
 
+    /// What a fix shortens beside its own finding is said where it is half as much again.
     #[test]
     fn what_a_fix_saves_elsewhere_is_said() {
         let analysis = crate::sample::analysis();
