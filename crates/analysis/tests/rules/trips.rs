@@ -41,7 +41,7 @@ fn is_guessed(a: &Analysis, [cause, other]: [Cause; 2], says: &str) {
     assert!(its > ms(80) && others < ms(5), "{its} {others}");
     let (text, confidence) = said(a, cause);
     assert!(text.contains(says) && confidence < 0.7, "{text} {confidence}");
-    let guess = spans(a).into_iter().find(|s| s.cause == cause).unwrap();
+    let guess = spans(a).into_iter().find(|s| s.cause == cause).expect("a span of that cause");
     assert_eq!(guess.alternatives[0].map(|a| a.0), Some(other));
 }
 
