@@ -1,6 +1,7 @@
 //! The findings of a capture: summed over connections as they come, so that none of them needs to be kept.
 
 mod over;
+mod single;
 
 pub(crate) use over::{Order, Rank};
 
@@ -11,14 +12,16 @@ use crate::findings::{
     may_have_whole_connection_findings,
 };
 use crate::fixes::{Brief, advise};
-use crate::result::{Connection, Example, Extremes, Finding, Frames, Span, Totals};
+use crate::result::{Connection, Example, Extremes, Finding, Span, Totals};
 use crate::servers::{Servers, asked, find_upstreams, spent_within, upstreams};
 use crate::shared::Shared;
 use crate::{Analysis, Bases};
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use over::{Added, Over};
+use single::Single;
 use std::cmp::Reverse;
+use std::fmt::Write;
 use std::net::IpAddr;
 use tcpwhy_base::{Cause, Class, Endpoint, Kind, Nanos, Side};
 
@@ -27,6 +30,9 @@ const AHEAD: usize = 4;
 
 /// Setups are counted, not judged; only that reuse would spare them all is not known.
 const COUNTED: f64 = 0.9;
+
+/// Connections that are many.
+const MANY: u64 = 3;
 
 /// With more pairs of a client address and a server than this, the first connection of the one that is named
 /// may not be kept where only some are: which that will be is known at the end only, and each takes more than
@@ -45,24 +51,6 @@ pub(crate) struct Sums {
     servers: Servers,
     /// Whether fixes say how they are made.
     settings: bool,
-}
-
-/// Connections of one client address to one server with one exchange or less each.
-#[derive(Debug)]
-struct Single {
-    /// The time of their setups.
-    setup: Nanos,
-    count: u64,
-    first: First,
-}
-
-/// The one that began before all others.
-#[derive(Debug)]
-struct First {
-    order: Order,
-    brief: Brief,
-    frames: Frames,
-    time: (Nanos, Nanos),
 }
 
 impl Sums {
@@ -133,8 +121,7 @@ impl Sums {
     pub(crate) fn renumber(&mut self, number: impl Fn(u32) -> u32) {
         self.all.iter_mut().for_each(|over| over.renumber(&number));
         for single in self.single.values_mut() {
-            single.first.order.renumber(&number);
-            single.first.brief.id = number(single.first.brief.id);
+            single.first.renumber(&number);
         }
     }
 
@@ -171,23 +158,8 @@ impl Sums {
             return false;
         }
         let order = Order::of(c);
-        let first = || First {
-            order,
-            brief: Brief::of(c),
-            frames: Frames::new(file, c.frames.0, c.frames.1, &[c.frames.0]),
-            time: (c.start, c.end),
-        };
-        let single = self.single.entry(pair).or_insert_with(|| Single {
-            setup: Nanos::ZERO,
-            count: 0,
-            first: first(),
-        });
-        single.setup += setup.end - setup.start;
-        single.count += 1;
-        if order < single.first.order {
-            // Ended later, begun earlier.
-            single.first = first();
-        }
+        let single = self.single.entry(pair).or_insert_with(|| Single::new(c, file));
+        single.add(c, file, setup.end - setup.start);
         single.first.order == order && self.single.len() <= NAMED_PAIRS
     }
 
@@ -265,43 +237,37 @@ impl Sums {
         found
     }
 
-    /// Many connections from one client address to one server with an exchange or less each: reuse saves all setups
-    /// but one.
+    /// Many connections from one client address to one server with an exchange or less each: reuse saves the
+    /// setups of those that opened while one of the others might have been used.
     fn short_connections(self, total: f64, of_kept: impl Fn(&Brief) -> Brief) -> Option<Finding> {
         let settings = self.settings;
-        let groups = self.single.into_iter().filter(|(_, g)| g.count >= 3);
-        let ((_, server), Single { setup, count: n, first: First { brief, frames, time: (start, end), .. } }) =
-            groups.min_by(|(_, a), (_, b)| b.setup.cmp(&a.setup).then(a.first.order.cmp(&b.first.order)))?;
-        let lost = setup - setup.part(n as i64);
-        let text = format!(
+        let groups = self.single.into_iter().filter(|(_, g)| g.count >= MANY);
+        let groups = groups.map(|((_, server), single)| (server, single.spared(), single));
+        let (server, (lost, at_once), Single { setup, count: n, first, .. }) = groups
+            .filter(|(_, (lost, _), _)| *lost > Nanos::ZERO)
+            .min_by(|(_, (a, _), x), (_, (b, _), y)| b.cmp(a).then(x.first.order.cmp(&y.first.order)))?;
+        let mut text = format!(
             "{n} connections to {server} with one exchange each; their setups took {setup} together."
         );
-        let example = Example { connection: brief.id, exchange: 0, frames, start, end };
+        if at_once > 1 {
+            _ = write!(text, " {at_once} of them are needed side by side.");
+        }
+        let (start, end) = first.time;
+        let example = Example { connection: first.brief.id, exchange: 0, frames: first.frames, start, end };
         // What the client asks for with its request does not show: its server did so.
-        let side = if brief.server_closed { Side::Server } else { Side::Client };
+        let side = if first.brief.server_closed { Side::Server } else { Side::Client };
         let mut finding = Finding {
             lost,
             share: (lost.0 as f64 / total).min(1.0),
             occurrences: n,
             range: Extremes { shortest: Nanos::ZERO, longest: setup.part(n as i64) },
-            connections: vec![brief.id],
+            connections: vec![first.brief.id],
             connection_count: n,
             confidence: COUNTED,
             ..Finding::of_wholes(Cause::ShortConnections, Some(side), example, text)
         };
-        advise(&mut finding, &of_kept(&brief), settings);
+        advise(&mut finding, &of_kept(&first.brief), settings);
         Some(finding)
-    }
-}
-
-impl Single {
-    /// Adds those of other connections.
-    fn absorb(&mut self, theirs: Single) {
-        self.setup += theirs.setup;
-        self.count += theirs.count;
-        if theirs.first.order < self.first.order {
-            self.first = theirs.first;
-        }
     }
 }
 

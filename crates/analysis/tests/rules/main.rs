@@ -39,6 +39,7 @@ mod scans;
 mod servers;
 mod session;
 mod settings;
+mod short;
 mod shut;
 mod sizes;
 mod spaced;

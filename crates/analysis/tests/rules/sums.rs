@@ -9,12 +9,17 @@ const MSS: u32 = 1448;
 
 /// One after the other on one clock: each with a client port of its own, this long after the one before.
 pub(crate) fn together(wires: &[Wire], apart: Nanos) -> Vec<Segment> {
+    begun(wires, |n| apart.times(n as i64))
+}
+
+/// Each moved by a time of its own.
+pub(crate) fn begun(wires: &[Wire], at: impl Fn(usize) -> Nanos) -> Vec<Segment> {
     let mut all = Vec::new();
     for (n, wire) in wires.iter().enumerate() {
         for mut s in wire.segments() {
             let client = if s.src == wire.host[CLIENT].end { &mut s.src } else { &mut s.dst };
             client.port += n as u16;
-            s.time += apart.times(n as i64);
+            s.time += at(n);
             all.push(s);
         }
     }
@@ -165,7 +170,7 @@ fn the_first_of_many_equal_connections_stay_named() {
 }
 
 /// So many requests in series over a path of this round trip. For the first of them the server worked a tenth of it.
-fn requests(n: i64, rtt: Nanos) -> Wire {
+pub(crate) fn requests(n: i64, rtt: Nanos) -> Wire {
     requests_with_work(n, rtt, rtt.part(10))
 }
 
@@ -222,29 +227,6 @@ fn ten_requests_in_series_are_chatty_and_nine_are_not() {
     // A millisecond a trip is not worth it.
     assert!(!has(&requests(10, ms(1) - Nanos(10)).analysis(), Cause::Chatty));
     assert!(has(&requests(10, ms(1)).analysis(), Cause::Chatty));
-}
-
-#[test]
-fn three_connections_with_one_request_each_are_short_and_two_are_not() {
-    let one = requests(1, ms(20));
-    let analysis = |n: usize| analyze(&together(&vec![one.clone(); n], ms(100)));
-    says(
-        &analysis(3),
-        Cause::ShortConnections,
-        "
-        short_connections client lost 40.0 ms (0.256) tail 0 ns n 3 of 0 ns to 20.0 ms
-        at 1.0 #1 evidence 1 in 3 [1]
-        3 connections to 10.0.0.2:80 with one exchange each; their setups took 60.0 ms together.
-        reuse_connections at client server 10.0.0.2:80 connection 1 side client saves 40.0 ms",
-    );
-    assert!(!has(&analysis(2), Cause::ShortConnections));
-    // Neither those with more requests than one.
-    let several = analyze(&together(&vec![requests(2, ms(20)); 3], ms(100)));
-    assert!(!has(&several, Cause::ShortConnections));
-    // Nor those without any.
-    let mut none = Wire::new(Tap::Client, ms(20));
-    none.handshake();
-    assert!(!has(&analyze(&together(&vec![none; 3], ms(100))), Cause::ShortConnections));
 }
 
 /// Writes of 4 and 100 bytes, four times, held until the ACK that comes 40 ms late.
