@@ -223,9 +223,15 @@ fn usual(steps: &[Step]) -> u32 {
     flights.get(flights.len() * 3 / 4).copied().unwrap_or(0)
 }
 
-/// More of its waits ended without an ACK than with one: those that did so by chance.
+/// More of its waits ended without an ACK than with one: those that did so by chance. Not where they took
+/// less than a quarter of the time: what a link sets apart has many short ones.
 fn has_its_clock(steps: &[Step]) -> bool {
-    steps.iter().filter(|s| written(s)).count() > steps.iter().filter(|s| clocked(s)).count()
+    let waits = |which: fn(&Step) -> bool| {
+        let waits = steps.iter().filter(|s| which(s));
+        waits.fold((0, Nanos::ZERO), |(n, time), s| (n + 1, time + s.duration()))
+    };
+    let (own, others) = (waits(written), waits(clocked));
+    own.0 > others.0 && own.1.times(4) > others.1
 }
 
 /// A writer that waits for room is woken by ACKs, each time (`sk_stream_write_space`), with the same in
@@ -384,7 +390,7 @@ fn growth(
             limits[k] = if plateau { Cause::SendBuffer } else { Cause::SlowStart };
             // A first flight well below the initial window, without growth after it, was not the window's doing.
             let below = flight_of(&steps[k]) + mss < initial * 7 / 10;
-            if rounds > 0 && !plateau && k == first_clocked(steps) && below {
+            if rounds > 0 && !plateau && k == first_clocked(steps) && below && !is_cut(&steps[k]) {
                 limits[k] = Cause::SenderPause;
             }
         }
@@ -496,6 +502,21 @@ mod tests {
         assert!(of(&[full, grown, grown]) && !of(&[full, grown]) && !of(&[full, full, grown]));
         // Which ACK it was is not known: nothing tells.
         assert!(!of(&[None, None]) && !of(&[Some(65_536)]) && of(&[None, Some(65_537)]));
+    }
+
+    /// A link sets the segments of a flight apart by a millisecond, and its flights by 40.
+    #[test]
+    fn many_short_waits_are_no_clock_of_a_writer() {
+        let of = |own: (i64, i64)| {
+            let took = |millis: i64| (Nanos::ZERO, Nanos::millis(millis));
+            let pause = Wait::Pause(crate::release::Pause { outstanding: 1_448, ..Default::default() });
+            let acked = Acked { flight: 28_960, ..Acked::default() };
+            let mut steps: Vec<Step> = (0..own.0).map(|_| step(End::Server, took(own.1), pause)).collect();
+            steps.extend((0..4).map(|_| step(End::Server, took(40), Wait::Acked(acked))));
+            has_its_clock(&steps)
+        };
+        // As many as waits for ACKs; a quarter of their time; more than that.
+        assert_eq!([(4, 40), (40, 1), (41, 1)].map(of), [false, false, true]);
     }
 
     /// Afar from a sender a queue hides which ACK it was; who stands beside it sees that.

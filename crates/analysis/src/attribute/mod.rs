@@ -315,11 +315,22 @@ fn interrupted(context: &Context, steps: &[Step], outstanding: u32) -> Option<Wa
     (is_probe && late).then_some(next.wait)
 }
 
+/// The first of these steps brought more than one segment, or others follow it at once: it is no probe.
+fn goes_on(steps: &[Step], mss: u32) -> bool {
+    let [probe, later @ ..] = steps else { return false };
+    probe.bytes > mss || later.first().is_some_and(|next| next.is_burst() && next.sender == probe.sender)
+}
+
 /// A tail loss probe may carry new data (RFC 8985, 7.3): the wait for it is the loss's that it brought to light.
 /// That comes within a timeout; later than that nothing was probed (RFC 8985, 7.2), and the loss's timer was late.
 fn give_probe_waits_to_the_loss(context: &Context, steps: &mut [Step]) {
     let rtt = context.rtt;
     for i in 0..steps.len() {
+        if let Wait::NewProbe { outstanding } = steps[i].wait
+            && goes_on(&steps[i..], context.mss[steps[i].sender])
+        {
+            steps[i].rename(Wait::Pause(Pause { outstanding, ..Pause::default() }));
+        }
         let step = &steps[i];
         let Some(&Pause { outstanding, flight: 0, .. }) = step.pause() else { continue };
         // After two smoothed round trips, not before.

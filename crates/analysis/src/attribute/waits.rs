@@ -129,6 +129,7 @@ fn wait(context: &Context, step: &Step, limit: Cause, rest: Nanos, out: &mut Emi
             out.network(rule, cause, rest, Facts::Missing { packets: 0, wait: rest });
         }
         Wait::Loss { repair, .. } => loss(context, step, repair, rest, out),
+        Wait::Repeated { flight } => by_a_duplicate(context, step, flight, rest, out),
         Wait::NewProbe { outstanding } => new_probe(context, step, outstanding, rest, out),
         Wait::Unended => {
             let facts = Facts::Wait { wait: step.duration(), outstanding: 0, empty: step.duration() };
@@ -247,6 +248,15 @@ fn by_ack(context: &Context, step: &Step, acked: &Acked, limit: Cause, rest: Nan
         }
         _ => by_flights(context, step, acked.flight, limit, rest, out),
     }
+}
+
+/// A duplicate ACK released it: the congestion window (rule 147).
+fn by_a_duplicate(context: &Context, step: &Step, flight: u32, rest: Nanos, out: &mut Emit<'_>) {
+    let (rule, cause) = match step.cwnd {
+        CwndState::Growing => (Rule::SlowStart, Cause::SlowStart),
+        _ => (Rule::CongestionWindow, Cause::CongestionWindow),
+    };
+    out.span(rule, cause, Some(Side::from(step.sender)), rest, flight_facts(context, step, flight));
 }
 
 /// Who spaces its segments is known, or only that they are spaced (rule 87).

@@ -24,9 +24,7 @@ pub(super) struct Lock<'a> {
 pub(super) fn lock<'a>(p: &Passage<'a>, nodelay: bool) -> Option<Lock<'a>> {
     let (t, start, reaction) = (p.time, p.since.time, p.path.own());
     let early = p.path.early();
-    let near = p.path.rtt.part(2).max(Nanos::micros(100)).min(Nanos::millis(1));
-    // After a long wait a busy host may be later; a sixteenth of it is met by chance once in sixteen.
-    let late = reaction.part(8).max(near).max((t - start).part(16));
+    let late = p.late();
     let from = (t - reaction - late).max(start - reaction + Nanos(1));
     let to = t - reaction + early;
     let nxt = p.arrived.before.nxt;
@@ -54,6 +52,20 @@ pub(super) fn lock<'a>(p: &Passage<'a>, nodelay: bool) -> Option<Lock<'a>> {
         }
     }
     lock
+}
+
+/// A duplicate ACK or a SACK block says that a segment has left the path, and the next one goes: only the
+/// congestion window can have held it (RFC 3042; Linux counts what is in flight without it,
+/// `tcp_packets_in_flight`). How much was in flight. It is no ACK of anything, so that it is not among those
+/// of [`lock`]; of those of one hole the first and the last are known, between which a path brings them (rule 147).
+pub(super) fn by_a_duplicate(p: &Passage<'_>) -> Option<u32> {
+    let (first, last) = p.flow.signs()?;
+    let (start, reaction) = (p.since.time, p.path.own());
+    let first = if p.path.is_near() { last } else { first };
+    let (from, to) = (p.time - reaction - p.late(), p.time - reaction + p.path.early());
+    let flight = p.arrived.before.nxt.minus(p.flow.una).max(0) as u32;
+    let may = flight > 0 && last >= from && first <= to && last > start - reaction;
+    may.then_some(flight)
 }
 
 /// Beside a sender whose stack is not known, the ACK of all that was in flight passed just before, after a

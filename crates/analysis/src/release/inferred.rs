@@ -3,9 +3,10 @@
 //! The rules are those of `docs/causes`; each threshold names its source here.
 
 use crate::profile::{NO_WAIT, delayed_from};
-use crate::release::acked::{Lock, is_held_until, is_tail, lock};
+use crate::release::acked::{Lock, by_a_duplicate, is_held_until, is_tail, lock};
 use crate::release::from_afar::{fills_a_hold, in_the_queue, late_for_the_path, left_with_an_ack};
 use crate::release::habits::Habits;
+use crate::release::probes::{missing_copies, new_probe};
 use crate::release::repeats::retransmission;
 use crate::release::silence::ended_by_a_repeat;
 use crate::release::unseen::answer_to_the_unseen;
@@ -48,8 +49,8 @@ pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
         return release;
     } else if p.one_sided || !p.flow.edge_known {
         Release::inferred(Wait::Blind)
-    } else if is_missing(p) {
-        Release::inferred(Wait::Missing { packets: u32::from(p.missing) })
+    } else if let Some(packets) = missing_copies(p) {
+        Release::inferred(Wait::Missing { packets })
     } else if p.flow.probed {
         probed(p)
     } else if p.under_way().surely >= p.waited() + p.tick {
@@ -188,16 +189,6 @@ fn is_in_pieces(p: &Passage<'_>) -> bool {
         && !p.segment.flags.fin()
         && 4 * u64::from(p.segment.len) <= 3 * u64::from(p.mss())
         && room >= p.mss() as i32
-}
-
-/// Packets of the sender are missing before this one, which comes when its timer would send it again, once, and
-/// after each lost copy twice as late; or later, for stacks, routes (`rto_min`) and variances make timers longer.
-fn is_missing(p: &Passage<'_>) -> bool {
-    if p.missing == 0 || p.path.is_near() || p.capture_drops {
-        return false;
-    }
-    let timer = p.timer().times(1 << (p.missing - 1).min(6));
-    p.waited() >= timer - timer.part(16)
 }
 
 /// It left with an ACK. Where one ACK ended several limits (rule 6), the kernel asks for the congestion
@@ -377,6 +368,9 @@ fn without_ack(p: &Passage<'_>, habits: &Habits) -> Release {
     if let Some(release) = late_for_the_path(p) {
         return release;
     }
+    if let Some(outstanding) = new_probe(p) {
+        return Release::inferred(Wait::NewProbe { outstanding });
+    }
     let (flow, rtt, dt) = (p.flow, p.path.rtt, p.waited());
     let reaction = p.path.own();
     let full = !flow.is_small(flow.last_len()) && !flow.is_small(p.segment.len);
@@ -389,6 +383,9 @@ fn without_ack(p: &Passage<'_>, habits: &Habits) -> Release {
     // took its time (an eighth less, as both times come with jitter).
     if mid_run && p.time - p.since.message < rtt - rtt.part(8) {
         return Release::inferred(Wait::Burst);
+    }
+    if let Some(flight) = by_a_duplicate(p) {
+        return Release::inferred(Wait::Repeated { flight });
     }
     if mid_run && fills_a_hold(p, habits) {
         let outstanding = p.arrived.before.nxt.minus(flow.una).max(0) as u32;

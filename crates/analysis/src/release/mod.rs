@@ -9,6 +9,7 @@ mod both_ways;
 mod from_afar;
 mod habits;
 mod inferred;
+mod probes;
 mod repeats;
 mod silence;
 mod testimony;

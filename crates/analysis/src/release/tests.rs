@@ -1,4 +1,5 @@
 //! The rules of release, a row for each: what was known when a segment passed, and what must have released it.
+mod probes;
 mod queue;
 mod small_window;
 use super::*;
@@ -328,15 +329,6 @@ fn a_hole_filled_late_was_a_loss_before_the_tap() {
     let filled = |waited| row(ms(waited), MSS).with(|r| r.arrival = Arrival::Repaired { opened }).release();
     assert_eq!(filled(174).loss, Some((Repair::Fast, opened)));
     assert_eq!(filled(175).wait, Wait::Loss { repair: Repair::Timeout, again: false });
-}
-
-#[test]
-fn packets_missing_by_their_numbers_were_lost_before_the_tap() {
-    let missing = |waited: i64| row(ms(waited), MSS).far().with(|r| r.missing = 1);
-    missing(220).is(Wait::Missing { packets: 1 });
-    assert!(!matches!(missing(200).release().wait, Wait::Missing { .. }));
-    // Routes, variances and other stacks have longer timers.
-    missing(2_000).is(Wait::Missing { packets: 1 });
 }
 
 #[test]

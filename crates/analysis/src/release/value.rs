@@ -75,6 +75,8 @@ pub(crate) enum Wait {
     Burst,
     /// An ACK; which limit it lifted shows in the flights.
     Acked(Acked),
+    /// A duplicate ACK or a SACK block, which said that a segment had left the path: of so many bytes (rule 147).
+    Repeated { flight: u32 },
     /// An ACK that moved the right edge of a window that was full with so many bytes in flight.
     Window { flight: u32 },
     /// A window update after the window had been closed to less than a segment.
@@ -182,6 +184,7 @@ at_rest! {
         15 => NewProbe { outstanding }, 16 => Missing { packets }, 17 => Blind,
         18 => Standing { under_way }, 19 => OnItsWay { under_way, even }, 20 => Behind { idle, bytes },
         21 => Spread { flight, unread }, 22 => NeverCame { whole }, 23 => Unended,
+        24 => Repeated { flight },
     }
 }
 

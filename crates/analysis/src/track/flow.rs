@@ -40,7 +40,9 @@ pub(crate) struct Flow {
     pub(crate) last_advance: Option<Nanos>,
     /// First duplicate ACK or SACK since the last advance, and how many of the former.
     pub(crate) first_sack: Option<Nanos>,
-    pub(crate) dup_acks: u32,
+    pub(crate) dup_acks: u16,
+    /// How long after the first of them the last one came, microseconds.
+    pub(crate) signs_us: u32,
     pub(crate) recovery: Option<Box<Recovery>>,
     pub(crate) cwnd: Cwnd,
     pub(crate) rtt: RttSamples,
@@ -65,7 +67,7 @@ pub(crate) struct Flow {
 at_rest! {
     Flow {
         seen, acked, base, nxt, una, edge as Edge, edge_known, window as Size, raw_window, mss, small_end,
-        last, flight_start, last_advance, first_sack, dup_acks, recovery, cwnd, rtt, round, beginning,
+        last, flight_start, last_advance, first_sack, dup_acks, signs_us, recovery, cwnd, rtt, round, beginning,
         numbering, probed, packed, paced, ignores_acks, too_big,
     }
 }
@@ -129,6 +131,17 @@ impl Flow {
     pub(crate) fn was_too_large(&self, segment: &Segment) -> Option<&TooLarge> {
         let told = self.too_big.as_deref()?;
         (!told.seq.before(self.una) && !segment.seq.after(told.seq)).then_some(told)
+    }
+
+    /// The first and the last sign of a hole, duplicate ACKs and SACK blocks, as long as there is one.
+    pub(crate) fn signs(&self) -> Option<(Nanos, Nanos)> {
+        self.first_sack.map(|first| (first, first + Nanos::micros(i64::from(self.signs_us))))
+    }
+
+    /// One more of them.
+    pub(crate) fn sign(&mut self, t: Nanos) {
+        let first = *self.first_sack.get_or_insert(t);
+        self.signs_us = u32::try_from((t - first).0 / 1_000).unwrap_or(u32::MAX);
     }
 
     /// How its losses are being repaired, if they are.

@@ -168,7 +168,7 @@ impl Tracker {
     /// How many packets of `s` are missing before this one, by their numbers.
     #[inline(always)]
     pub(crate) fn missing_before(&mut self, s: End, segment: &Segment) -> u16 {
-        self.half[s].missing_before(segment)
+        self.half[s].missing_before(segment, self.profile[s])
     }
 
     /// Takes a SYN or SYN-ACK.

@@ -16,9 +16,10 @@ at_rest! { Numbering { last, steps } }
 
 impl Numbering {
     /// Follows the identifier: how many packets are missing between the last one and this one, if their sender counts
-    /// them one by one (Linux does, per connection).
+    /// them one by one. Linux does, per connection (`ip_select_ident_segs`): of it two in a row are enough to
+    /// see that nobody on the way gave them others; of a stack that may count what it sends to others, too, four are.
     #[inline]
-    pub(crate) fn missing(&mut self, id: IpId) -> u16 {
+    pub(crate) fn missing(&mut self, id: IpId, is_linux: impl FnOnce() -> bool) -> u16 {
         let Some(now) = id else {
             self.last = 0;
             return 0;
@@ -35,7 +36,7 @@ impl Numbering {
                 self.steps = self.steps.saturating_add(1);
                 0
             }
-            step @ 2..=16 if self.is_steady() => step - 1,
+            step @ 2..=16 if self.is_steady() || self.steps > 0 && is_linux() => step - 1,
             _ => {
                 self.steps = 0;
                 0

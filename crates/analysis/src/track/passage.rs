@@ -172,6 +172,13 @@ impl Passage<'_> {
         self.flow.mss.max(1)
     }
 
+    /// How much later than its reaction the sender may have sent it. After a long wait a busy host may be later;
+    /// a sixteenth of it is met by chance once in sixteen.
+    pub(crate) fn late(&self) -> Nanos {
+        let near = self.path.rtt.part(2).max(Nanos::micros(100)).min(Nanos::millis(1));
+        self.path.own().part(8).max(near).max(self.waited().part(16))
+    }
+
     /// Since all that had been sent was acknowledged, at the tap, less what the segment needs on a slow link
     /// before it; zero while something was in flight.
     pub(crate) fn empty_for(&self) -> Nanos {

@@ -120,8 +120,8 @@ impl Half {
         let flow = &mut self.flow;
         let ack = segment.ack;
         if plain && !advance && ack == flow.una && flow.edge_known && flow.nxt.after(flow.una) {
-            flow.dup_acks += 1;
-            flow.first_sack.get_or_insert(t);
+            flow.dup_acks = flow.dup_acks.saturating_add(1);
+            flow.sign(t);
         }
         if segment.options.sack_len > 0 {
             let (left, right) = segment.options.sack[0];
@@ -133,7 +133,7 @@ impl Half {
             if below || inside {
                 seen.dsack = Some((left, right));
             } else {
-                flow.first_sack.get_or_insert(t);
+                flow.sign(t);
             }
         } else if advance && flow.recovery.is_none() {
             flow.first_sack = None;

@@ -10,7 +10,6 @@ mod window;
 
 pub(crate) use calm::Calm;
 
-use crate::rest::{Size, at_rest};
 use crate::track::acks::Acks;
 use crate::track::crowd::Crowd;
 use crate::track::flow::Flow;
@@ -18,6 +17,7 @@ use crate::track::holes::Holes;
 use crate::track::passage::PathView;
 use crate::track::rate::Rate;
 use crate::track::scale::Scale;
+use crate::{profile::Profile, rest::Size, rest::at_rest};
 use tcpwhy_base::{Nanos, Segment, Seq};
 
 /// Counters of one half.
@@ -440,8 +440,8 @@ impl Half {
 
     /// How many packets are missing before this one, by the sender's numbers.
     #[inline(always)]
-    pub(crate) fn missing_before(&mut self, segment: &Segment) -> u16 {
-        let missing = self.flow.numbering.missing(segment.ip_id);
+    pub(crate) fn missing_before(&mut self, segment: &Segment, profile: &Profile) -> u16 {
+        let missing = self.flow.numbering.missing(segment.ip_id, || profile.os == Some("Linux"));
         if missing > 0
             && segment.len == 0
             && let Some(last) = &mut self.flow.last
