@@ -485,6 +485,68 @@ mod tests {
         assert_eq!(ms(&c.interval), [(Cause::RetransmissionTimeout, 20)], "no more than its own time");
     }
 
+    /// The first request of a connection: no look knows yet that its ACK waits for the answer.
+    #[test]
+    fn what_the_first_answer_took_was_the_servers() {
+        let at = |t: i64, over: bool, bare: u32| {
+            sample(|s, i| {
+                (i.busy, i.last_data_sent) = (Nanos::millis(t), Nanos::millis(t));
+                (i.min_rtt, i.rtt) = (Nanos::millis(1), Nanos::millis(1));
+                (i.segs_in, i.data_segs_in, i.bytes_acked) = (Some(1), Some(0), 1);
+                match over {
+                    false => (s.wqueue, i.unacked) = (100, 1),
+                    true => {
+                        (i.segs_in, i.data_segs_in) = (Some(2 + bare), Some(1));
+                        (i.bytes_acked, i.bytes_received, i.rtt) = (101, 100, Nanos::micros(1875));
+                    }
+                }
+            })
+        };
+        for (bare, expected) in [(0, Cause::ServerThink), (1, Cause::PathDelay)] {
+            let mut c = Connection::new(at(0, false, 0), Role::Client, true);
+            c.observe(&at(7, false, 0), Nanos::millis(7), Known::default());
+            assert_eq!(ms(&c.total), [(Cause::PathDelay, 7)]);
+            c.observe(&at(8, true, bare), Nanos::millis(1), Known::default());
+            assert_eq!(ms(&c.total)[0].0, expected, "{:?}", c.total);
+            assert_eq!(c.total.total(), Nanos::millis(8));
+        }
+    }
+
+    /// A question and the answer before it within one tick, and then its server works for long.
+    #[test]
+    fn a_query_that_goes_on_is_its_servers() {
+        let at = |t: i64, segs_in: u32| {
+            sample(|_, i| {
+                (i.bytes_received, i.bytes_acked) = (300, 300);
+                let age = Nanos::millis(t);
+                (i.last_data_recv, i.last_data_sent, i.last_ack_recv) = (age, age, age);
+                (i.segs_in, i.data_segs_in) = (Some(segs_in), Some(3));
+            })
+        };
+        // Its last bytes were acknowledged by the question: there was no ACK but that of the handshake. Or there was one.
+        for (segs_in, told) in [(4, true), (5, false)] {
+            let mut c = Connection::new(at(100, segs_in), Role::Server, false);
+            for look in 1..=9 {
+                c.observe(&at(100 + 100 * look, segs_in), Nanos::millis(100), Known::default());
+            }
+            let cause = if told { Cause::ServerThink } else { Cause::Unexplained };
+            assert_eq!((ms(&c.total), c.is_unsure()), (vec![(cause, 900)], !told));
+            let mut silent = c.clone();
+            silent.mark();
+            let why = silent.doubt();
+            assert!(
+                if told { why.is_none() } else { why.is_some_and(|w| w.contains("one tick")) },
+                "{why:?}"
+            );
+            // Its threads wait for nothing.
+            c.is_elsewhere();
+            c.observe(&at(1100, segs_in), Nanos::millis(100), Known::default());
+            c.mark();
+            assert_eq!((ms(&c.total), c.doubt()), (vec![(Cause::ServerThink, 1000)], None));
+            assert_eq!(c.interval, c.total);
+        }
+    }
+
     /// Stall upon stall, each some looks long: the first look of each says nothing of its ACK yet.
     #[test]
     fn a_hold_is_the_delayed_acks_from_its_first_look_on() {

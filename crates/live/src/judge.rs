@@ -525,6 +525,89 @@ mod tests {
         // Both have, in one jiffy: with an ACK behind it this end did last, else nothing tells.
         assert_eq!((turn(true, 100, 100, 10), turn(false, 100, 100, 10)), (peer, peer));
         assert_eq!((turn(true, 100, 100, 50), turn(false, 100, 100, 50)), (None, None));
+        // But for an ACK that came with bytes only.
+        let s = sample(|_, i| i.last_data_sent = i.last_data_recv);
+        let whose = &judge(&Stretch { here_is_client: false, answered: true, ..stretch(&s, &s) })[0];
+        assert_eq!((whose.cause, whose.at), (Cause::ServerThink, Where::Here));
+    }
+
+    /// A receiver may keep the ACK of a lone packet until it answers: the kernel's round trip has that, the shortest
+    /// one has not.
+    #[test]
+    fn what_a_lone_ack_took_beyond_a_trip_was_the_other_ends() {
+        let tenths = |change: &dyn Fn(&mut Sample, &mut Info), acked: u64, bare: u32| {
+            let at = |later: bool| {
+                sample(|s, i| {
+                    (s.wqueue, i.unacked, i.last_data_sent) = (100, 1, Nanos::millis(4));
+                    (i.min_rtt, i.rtt) = (Nanos::millis(2), Nanos::millis(8));
+                    (i.segs_in, i.data_segs_in) = (Some(9), Some(8));
+                    change(s, i);
+                    if later {
+                        i.bytes_acked += acked;
+                        i.segs_in = Some(9 + bare);
+                    }
+                })
+            };
+            let (before, now) = (at(false), at(true));
+            let all = judge(&Stretch { busy: Nanos::millis(20), ..stretch(&before, &now) });
+            assert_eq!(all.iter().fold(Nanos::ZERO, |sum, s| sum + s.time), Nanos::millis(20), "{all:?}");
+            let of =
+                |cause| all.iter().filter(|s| s.cause == cause).map(|s| s.time.0 / 2_000_000).sum::<i64>();
+            (of(Cause::PathDelay), of(Cause::ServerThink))
+        };
+        // Of each 8 ms a trip takes 2.
+        assert_eq!(tenths(&|_, _| (), 0, 0), (2, 7), "and a half each");
+        assert_eq!(tenths(&|_, i| i.min_rtt = Nanos::micros(13), 0, 0), (0, 9));
+        assert_eq!(tenths(&|s, i| (s.wqueue, i.unacked) = (0, 0), 200, 0), (2, 7), "it has come");
+        // All of it may have been the trip.
+        let path = (10, 0);
+        assert_eq!(tenths(&|_, i| i.min_rtt = Nanos::ZERO, 0, 0), path, "never measured");
+        assert_eq!(tenths(&|_, i| i.rtt = Nanos::micros(2500), 0, 0), path, "as late as packets may be");
+        assert_eq!(tenths(&|_, _| (), 0, 1), path, "an ACK came by itself");
+        assert_eq!(tenths(&|s, i| (s.wqueue, i.unacked) = (2000, 2), 0, 0), path, "its own queue");
+        assert_eq!(
+            tenths(&|s, i| (s.wqueue, i.unacked) = (0, 0), 90_000, 0),
+            path,
+            "its own queue, now empty"
+        );
+    }
+
+    /// Ages of the last bytes each way, of which one segment came, in 20 ms: whose time it was.
+    #[test]
+    fn short_messages_are_told_by_their_stamps() {
+        let own = |heard: Option<i64>, spoke: Option<i64>, bare: u32, change: &dyn Fn(&mut Stretch<'_>)| {
+            let at = |later: bool| {
+                sample(|_, i| {
+                    (i.segs_in, i.data_segs_in) = (Some(9), Some(8));
+                    if !later {
+                        return;
+                    }
+                    let came = u32::from(heard.is_some());
+                    i.bytes_received += u64::from(came) * 100;
+                    i.bytes_acked += u64::from(spoke.is_some()) * 100;
+                    (i.segs_in, i.data_segs_in) = (Some(9 + came + bare), Some(8 + came));
+                    i.last_data_recv = Nanos::millis(heard.unwrap_or(80));
+                    i.last_data_sent = Nanos::millis(spoke.unwrap_or(80));
+                    i.last_ack_recv = i.last_data_recv;
+                })
+            };
+            let (before, now) = (at(false), at(true));
+            let mut stretch = Stretch { here_is_client: false, ..stretch(&before, &now) };
+            change(&mut stretch);
+            let all = judge(&stretch);
+            let here = all.iter().filter(|s| (s.cause, s.at) == (Cause::ServerThink, Where::Here));
+            let told = all.iter().all(|s| s.cause != Cause::Unexplained);
+            told.then_some(here.map(|s| s.time.0 / 1_000_000).sum::<i64>())
+        };
+        let none: &dyn Fn(&mut Stretch<'_>) = &|_| ();
+        assert_eq!(own(Some(8), None, 0, none), Some(8), "a request came");
+        assert_eq!(own(None, Some(8), 1, none), Some(12), "an answer went");
+        assert_eq!(own(Some(16), Some(4), 1, none), Some(12), "both");
+        assert_eq!(own(Some(4), Some(16), 1, none), Some(8), "an answer, and the next request");
+        assert_eq!(own(Some(8), Some(8), 1, none), None, "within one tick");
+        assert_eq!(own(Some(8), Some(8), 1, &|s| s.answered = true), Some(20));
+        assert_eq!(own(Some(8), Some(4), 0, &|s| s.was_answered = true), Some(20), "no ACK let it wait");
+        assert_eq!(own(Some(8), None, 0, &|s| s.in_pieces = true), None, "more may come");
     }
 
     #[test]

@@ -368,6 +368,51 @@ mod tests {
         assert_eq!((socket_of("pipe:[77]"), socket_of("socket:[]")), (None, None));
     }
 
+    /// 5 waits for bytes, 6 for room, 7 has fired and is not armed anew; 8 is another epoll file.
+    #[test]
+    fn what_an_epoll_file_waits_for() {
+        let about = "pos:\t0\nflags:\t02\nmnt_id:\t15\nino:\t1057\n\
+                     tfd:        5 events:       19 data:                5  pos:0 ino:2b1c sdev:8\n\
+                     tfd:        6 events:        4 data:                6  pos:0 ino:2b1d sdev:8\n\
+                     tfd:        7 events: 40000000 data:                7  pos:0 ino:2b1e sdev:8\n";
+        let nested =
+            format!("{about}tfd:        8 events:       19 data:                8  pos:0 ino:421 sdev:f\n");
+        let awaits = |about: &str, inode| awaits(about, inode, |file| file == "8");
+        assert_eq!(
+            [0x2b1c, 0x2b1d, 0x2b1e, 0x2b1f].map(|ino| awaits(about, ino)),
+            [true, false, false, false].map(Some)
+        );
+        assert_eq!([0x2b1c, 0x2b1f].map(|ino| awaits(&nested, ino)), [Some(true), None]);
+    }
+
+    /// Calls are told by their numbers, and what a list in memory holds is not known.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn who_waits_for_a_socket() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let link = fs::read_link(format!("/proc/self/fd/{}", listener.as_raw_fd())).unwrap();
+        let inode = socket_of(link.to_str().unwrap()).unwrap();
+        let file = listener.as_raw_fd();
+        let waits = |text: &str| waits_for(text, inode, Path::new("/proc/self"));
+        assert_eq!(
+            waits(&format!("45 0x{file:x} 0x7f 0x1 0x0 0x0 0x0 0x7ffe 0x7f00")),
+            Some(true),
+            "recvfrom"
+        );
+        assert_eq!(
+            waits(&format!("44 0x{file:x} 0x7f 0x1 0x0 0x0 0x0 0x7ffe 0x7f00")),
+            Some(false),
+            "sendto"
+        );
+        assert_eq!(waits("230 0x0 0x0 0x7f 0x0 0x0 0x0 0x7ffe 0x7f00"), Some(false), "clock_nanosleep");
+        assert_eq!(waits("running"), Some(false));
+        assert_eq!(waits("7 0x7ffe 0x1 0xffffffff 0x0 0x0 0x0 0x7ffe 0x7f00"), None, "poll");
+        assert_eq!(
+            ["7 0x1", "232 0x3", "0 0x3", "230 0x0", "running"].map(may_wait),
+            [true, true, true, false, false]
+        );
+    }
+
     /// A loop that reads into the same place makes the same call each time.
     #[test]
     fn a_call_that_returns_is_not_the_one_before() {
