@@ -523,7 +523,8 @@ mod tests {
                 (i.segs_in, i.data_segs_in) = (Some(segs_in), Some(3));
             })
         };
-        // Its last bytes were acknowledged by the question: there was no ACK but that of the handshake. Or there was one.
+        // Its last bytes were acknowledged by the question: there was no ACK but that of the handshake.
+        // Or there was one.
         for (segs_in, told) in [(4, true), (5, false)] {
             let mut c = Connection::new(at(100, segs_in), Role::Server, false);
             for look in 1..=9 {

@@ -301,8 +301,8 @@ fn waits_for(text: &str, inode: u32, folder: &Path) -> Option<bool> {
     }
 }
 
-/// Whether an epoll file tells of bytes of the socket: `tfd: 5 events: 19 data: 5 pos:0 ino:2b1c sdev:8` (`ep_show_fdinfo`,
-/// `fs/eventpoll.c`), events and inodes hexadecimal. None: it holds another one, which may.
+/// Whether an epoll file tells of bytes of the socket: `tfd: 5 events: 19 data: 5 pos:0 ino:2b1c sdev:8`
+/// (`ep_show_fdinfo`, `fs/eventpoll.c`), events and inodes hexadecimal. None: it holds another one, which may.
 fn awaits(about: &str, inode: u32, is_epoll: impl Fn(&str) -> bool) -> Option<bool> {
     const EPOLLIN: u32 = 1;
     let hex = |word: &str| u32::from_str_radix(word, 16).ok();
