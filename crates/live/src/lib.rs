@@ -119,7 +119,7 @@ pub use sample::{Congestion, Info, Memory, Process, Sample, State};
 use spare::Spare;
 pub use split::{Share, Split, Where};
 pub use table::{Listener, Snapshot, Table, worst_first};
-pub use threads::{Call, Stuck, Threads, Waiting, control_groups, stuck};
+pub use threads::{Call, Stuck, Threads, Waiting, control_groups, elsewhere, stuck};
 
 /// Why the kernel could not be asked.
 #[derive(Debug, thiserror::Error)]

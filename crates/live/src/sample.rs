@@ -130,6 +130,10 @@ pub struct Info {
     pub snd_wnd: Option<u32>,
     /// The window that this end offers.
     pub rcv_wnd: Option<u32>,
+    /// Segments that came. Before Linux 4.6 they were not counted.
+    pub segs_in: Option<u32>,
+    /// Segments with data that came.
+    pub data_segs_in: Option<u32>,
     /// The largest packet that the path takes.
     pub pmtu: u32,
     /// Scales of the window that the other end offers and of the own one, if windows are scaled.
@@ -198,6 +202,8 @@ fields! {
     SNDBUF_LIMITED = "sndbuf_limited_us";
     SND_WND = "snd_wnd";
     RCV_WND = "rcv_wnd";
+    SEGS_IN = "segs_in";
+    DATA_SEGS_IN = "data_segs_in";
     PMTU = "pmtu";
 }
 
@@ -253,10 +259,17 @@ impl Info {
             sndbuf_limited: us(SNDBUF_LIMITED)?,
             snd_wnd: n(SND_WND),
             rcv_wnd: n(RCV_WND),
+            segs_in: n(SEGS_IN),
+            data_segs_in: n(DATA_SEGS_IN),
             pmtu: n(PMTU).unwrap_or(0),
             scales: scales(bytes),
             stamped: stamped(bytes),
         })
+    }
+
+    /// Segments without data that came: ACKs by themselves, SYN and FIN.
+    pub(crate) fn bare_segs_in(&self) -> Option<u32> {
+        Some(self.segs_in?.wrapping_sub(self.data_segs_in?))
     }
 
     /// Packets in the network, as the kernel counts them.

@@ -126,7 +126,7 @@ impl Split {
     }
 
     /// The time of a cause at a place.
-    fn of(&self, cause: Cause, at: Where) -> Nanos {
+    pub(crate) fn of(&self, cause: Cause, at: Where) -> Nanos {
         self.0.iter().find(|s| s.cause == cause && s.at == at).map_or(Nanos::ZERO, |s| s.time)
     }
 

@@ -185,6 +185,18 @@ impl Table {
         }
     }
 
+    /// Sockets, with their processes, of which nothing but the calls of their threads can tell whose turn it is.
+    pub fn in_doubt(&self) -> impl Iterator<Item = (u32, u32)> {
+        let unsure = self.connections.values().filter(|c| c.sample.inode != 0 && c.is_unsure());
+        unsure.filter_map(|c| Some((c.process.as_ref()?.pid, c.sample.inode)))
+    }
+
+    /// Takes, before an interval ends, sockets from which no thread waits for anything ([`crate::elsewhere`]).
+    pub fn elsewhere(&mut self, inodes: &HashSet<u32>) {
+        let them = self.connections.values_mut().filter(|c| inodes.contains(&c.sample.inode));
+        them.for_each(Connection::is_elsewhere);
+    }
+
     /// Whether something waited, since this was last asked, that events of single writes and reads would tell more of.
     pub fn take_hint(&mut self) -> bool {
         std::mem::take(&mut self.hint)

@@ -214,6 +214,112 @@ impl Threads {
     }
 }
 
+/// Calls that wait for many files at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Many {
+    /// Those of an epoll file, the first argument.
+    Epoll,
+    /// Those of a list in the memory of the program, or of a ring: poll, select, io_uring_enter.
+    Listed,
+}
+
+impl Many {
+    fn from_number(number: u64) -> Option<Many> {
+        #[cfg(target_arch = "x86_64")]
+        return match number {
+            232 | 281 | 441 => Some(Many::Epoll),
+            7 | 23 | 270 | 271 | 426 => Some(Many::Listed),
+            _ => None,
+        };
+        #[cfg(target_arch = "aarch64")]
+        return match number {
+            22 | 441 => Some(Many::Epoll),
+            72 | 73 | 426 => Some(Many::Listed),
+            _ => None,
+        };
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        {
+            let _ = number;
+            Some(Many::Listed)
+        }
+    }
+}
+
+/// Of sockets of a process those for bytes of which none of its threads waits: all work, sleep, or wait for something
+/// else. Left out are those of which that does not show, as with poll() and select(), or may not be looked at.
+pub fn elsewhere(pid: u32, inodes: &[u32]) -> Vec<u32> {
+    let folder = Path::new("/proc").join(pid.to_string());
+    let Ok(tasks) = fs::read_dir(folder.join("task")) else { return Vec::new() };
+    let (mut calls, mut seen) = (Vec::new(), false);
+    for task in tasks.flatten() {
+        match fs::read_to_string(task.path().join("syscall")) {
+            Ok(text) => {
+                seen = true;
+                if may_wait(&text) {
+                    calls.push(text);
+                }
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Vec::new(),
+            // It has ended.
+            Err(_) => {}
+        }
+    }
+    let nobody = |inode: u32| calls.iter().all(|text| waits_for(text, inode, &folder) == Some(false));
+    inodes.iter().copied().filter(|&inode| seen && nobody(inode)).collect()
+}
+
+/// Whether a call is one that bytes may end.
+fn may_wait(text: &str) -> bool {
+    let number = text.split_whitespace().next().and_then(|n| n.parse().ok());
+    number.is_some_and(|n| Call::from_number(n) == Some(Call::Receive) || Many::from_number(n).is_some())
+}
+
+/// Whether a thread in this call waits for bytes of the socket.
+fn waits_for(text: &str, inode: u32, folder: &Path) -> Option<bool> {
+    if let Some((call, file)) = call_of(text) {
+        let target = fs::read_link(folder.join("fd").join(file.to_string()));
+        let is_it = target.ok().and_then(|t| socket_of(t.to_str()?)) == Some(inode);
+        return Some(call == Call::Receive && is_it);
+    }
+    let mut words = text.split_whitespace();
+    let Some(number) = words.next().and_then(|n| n.parse().ok()) else {
+        // It runs, or is in none.
+        return Some(false);
+    };
+    match Many::from_number(number) {
+        None => Some(false),
+        Some(Many::Listed) => None,
+        Some(Many::Epoll) => {
+            let file = u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok()?;
+            let about = fs::read_to_string(folder.join("fdinfo").join(file.to_string())).ok()?;
+            let is_epoll = |file: &str| {
+                let target = fs::read_link(folder.join("fd").join(file));
+                target.is_ok_and(|t| t.to_str() == Some("anon_inode:[eventpoll]"))
+            };
+            awaits(&about, inode, is_epoll)
+        }
+    }
+}
+
+/// Whether an epoll file tells of bytes of the socket: `tfd: 5 events: 19 data: 5 pos:0 ino:2b1c sdev:8`
+/// (`ep_show_fdinfo`, `fs/eventpoll.c`), events and inodes hexadecimal. None: it holds another one, which may.
+fn awaits(about: &str, inode: u32, is_epoll: impl Fn(&str) -> bool) -> Option<bool> {
+    const EPOLLIN: u32 = 1;
+    let hex = |word: &str| u32::from_str_radix(word, 16).ok();
+    let mut nested = false;
+    for line in about.lines().filter_map(|l| l.strip_prefix("tfd:")) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let ino = words.iter().find_map(|w| hex(w.strip_prefix("ino:")?));
+        let events = words.iter().skip_while(|w| **w != "events:").nth(1).and_then(|w| hex(w));
+        // One that is armed once and has fired keeps no event (EPOLLONESHOT).
+        if ino == Some(inode) && events.is_none_or(|e| e & EPOLLIN != 0) {
+            return Some(true);
+        }
+        nested |= words.first().is_some_and(|file| is_epoll(file));
+    }
+    (!nested).then_some(false)
+}
+
 /// `45 0x3 0x7ffd…`: the number of the call and its arguments, then two pointers; `running` or `-1` if it is in none.
 fn call_of(text: &str) -> Option<(Call, u64)> {
     let mut words = text.split_whitespace();
@@ -260,6 +366,51 @@ mod tests {
         assert_eq!((woken("nonvoluntary_ctxt_switches:\t7\n"), woken("")), (None, None));
         assert_eq!(socket_of("socket:[77]"), Some(77));
         assert_eq!((socket_of("pipe:[77]"), socket_of("socket:[]")), (None, None));
+    }
+
+    /// 5 waits for bytes, 6 for room, 7 has fired and is not armed anew; 8 is another epoll file.
+    #[test]
+    fn what_an_epoll_file_waits_for() {
+        let about = "pos:\t0\nflags:\t02\nmnt_id:\t15\nino:\t1057\n\
+                     tfd:        5 events:       19 data:                5  pos:0 ino:2b1c sdev:8\n\
+                     tfd:        6 events:        4 data:                6  pos:0 ino:2b1d sdev:8\n\
+                     tfd:        7 events: 40000000 data:                7  pos:0 ino:2b1e sdev:8\n";
+        let nested =
+            format!("{about}tfd:        8 events:       19 data:                8  pos:0 ino:421 sdev:f\n");
+        let awaits = |about: &str, inode| awaits(about, inode, |file| file == "8");
+        assert_eq!(
+            [0x2b1c, 0x2b1d, 0x2b1e, 0x2b1f].map(|ino| awaits(about, ino)),
+            [true, false, false, false].map(Some)
+        );
+        assert_eq!([0x2b1c, 0x2b1f].map(|ino| awaits(&nested, ino)), [Some(true), None]);
+    }
+
+    /// Calls are told by their numbers, and what a list in memory holds is not known.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn who_waits_for_a_socket() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let link = fs::read_link(format!("/proc/self/fd/{}", listener.as_raw_fd())).unwrap();
+        let inode = socket_of(link.to_str().unwrap()).unwrap();
+        let file = listener.as_raw_fd();
+        let waits = |text: &str| waits_for(text, inode, Path::new("/proc/self"));
+        assert_eq!(
+            waits(&format!("45 0x{file:x} 0x7f 0x1 0x0 0x0 0x0 0x7ffe 0x7f00")),
+            Some(true),
+            "recvfrom"
+        );
+        assert_eq!(
+            waits(&format!("44 0x{file:x} 0x7f 0x1 0x0 0x0 0x0 0x7ffe 0x7f00")),
+            Some(false),
+            "sendto"
+        );
+        assert_eq!(waits("230 0x0 0x0 0x7f 0x0 0x0 0x0 0x7ffe 0x7f00"), Some(false), "clock_nanosleep");
+        assert_eq!(waits("running"), Some(false));
+        assert_eq!(waits("7 0x7ffe 0x1 0xffffffff 0x0 0x0 0x0 0x7ffe 0x7f00"), None, "poll");
+        assert_eq!(
+            ["7 0x1", "232 0x3", "0 0x3", "230 0x0", "running"].map(may_wait),
+            [true, true, true, false, false]
+        );
     }
 
     /// A loop that reads into the same place makes the same call each time.

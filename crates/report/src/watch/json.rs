@@ -64,6 +64,8 @@ struct Row {
     from_start: bool,
     /// Time of the interval that need not have passed: causes of class T.
     lost_ns: i64,
+    /// Why a part of the interval is `unexplained` at this end; null: none is, or little.
+    unexplained_why: Option<&'static str>,
     /// The last interval by cause.
     interval: Vec<Part>,
     /// All that was looked at by cause.
@@ -336,6 +338,7 @@ fn row(c: &Connection) -> Row {
         watched_ns: c.watched.0,
         from_start: c.from_start,
         lost_ns: c.lost().0,
+        unexplained_why: c.doubt(),
         interval: parts(&c.interval, c.role),
         total: parts(&c.total, c.role),
         kernel,

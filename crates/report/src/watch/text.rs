@@ -150,6 +150,11 @@ fn connection(out: &mut impl Write, c: &Connection, layout: &Layout) -> io::Resu
         let style = if n == 0 { colour } else { DIM };
         writeln!(out, "{:INDENT$}{style}{line}{style:#}", "")?;
     }
+    if let Some(text) = c.doubt() {
+        for line in wrap(&format!("unexplained: {text}"), layout.width.saturating_sub(INDENT).max(20)) {
+            writeln!(out, "{:INDENT$}{DIM}{line}{DIM:#}", "")?;
+        }
+    }
     if let Some(text) = c.facts.as_ref().and_then(facts) {
         for line in wrap(&format!("kernel: {text}"), layout.width.saturating_sub(INDENT).max(20)) {
             writeln!(out, "{:INDENT$}{DIM}{line}{DIM:#}", "")?;

@@ -47,4 +47,7 @@ mod watch;
 mod watch_bad;
 #[cfg(target_os = "linux")]
 #[cfg(test)]
+mod watch_short;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod watch_sums;

@@ -1,13 +1,13 @@
 //! Looks at all sockets as often as it costs little.
 
 use crate::shown;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tcpwhy_base::Nanos;
 use tcpwhy_live::{
-    Connection, LiveError, Process, Processes, Rounds, Sample, Snapshot, Stuck, Table, Threads,
+    Connection, LiveError, Process, Processes, Rounds, Sample, Snapshot, Stuck, Table, Threads, elsewhere,
     processor_time, stuck,
 };
 #[cfg(feature = "bpf")]
@@ -27,6 +27,9 @@ const PART: u32 = 20;
 
 /// So many connections that are gone are kept until somebody takes them: what events say of them is asked for at once.
 const MANY: usize = 4096;
+
+/// Of so many sockets the threads of their processes are asked at the end of an interval whose turn it is.
+const DOUBTS: usize = 64;
 
 /// Programs that run for each write and read rest after so long without anything that they would tell more of.
 #[cfg(feature = "bpf")]
@@ -259,9 +262,27 @@ impl Eye {
         }
         self.known.clear();
         self.name();
+        self.settle();
         let mut snapshot = self.table.interval();
         snapshot.stuck = self.stuck(&snapshot);
         snapshot
+    }
+
+    /// Where stamps and ACKs do not tell whose turn it is: a program that waits for nothing has its own.
+    fn settle(&mut self) {
+        let mut doubts: HashMap<u32, Vec<u32>> = HashMap::new();
+        for (pid, inode) in self.table.in_doubt().take(DOUBTS) {
+            doubts.entry(pid).or_default().push(inode);
+        }
+        // Twice: a loop that waits is elsewhere for a moment, too.
+        for pause in [Duration::ZERO, Duration::from_millis(2)] {
+            if !doubts.is_empty() {
+                std::thread::sleep(pause);
+                doubts.iter_mut().for_each(|(&pid, inodes)| *inodes = elsewhere(pid, inodes));
+                doubts.retain(|_, inodes| !inodes.is_empty());
+            }
+        }
+        self.table.elsewhere(&doubts.into_values().flatten().collect());
     }
 
     /// Threads inside a call on one of the connections.
