@@ -28,6 +28,9 @@ pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> Stri
     let of_requests = without_empty(analysis, answer);
     let answer = of_requests.as_ref().unwrap_or(answer);
     let mut text = vec![who(analysis, answer)];
+    if capture.warnings.iter().any(|w| w.code == "counted_twice") {
+        text.push("What is in two of the captures counts twice here.".into());
+    }
     if answer.requests <= Nanos::ZERO {
         text.push(if is_unanswered(analysis) {
             let passed = answer.causes.iter().any(|p| p.idle + p.after > Nanos::ZERO);
