@@ -416,3 +416,36 @@ fn the_verdict_does_not_depend_on_who_reads_the_answer() {
         assert_eq!(child.wait().unwrap().code(), Some(code), "{args:?}");
     }
 }
+
+/// Nothing can be written to what whoever started it had closed, and nothing else is.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_closed_output_is_said() {
+    let dir = Dir::new();
+    let path = dir.file("smtp.pcap", &fs::read(smtp()).expect("a bundled capture"));
+    let shell = |script: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_tcpwhy"), &path]);
+        let done = command.stdout(Stdio::null()).output().expect("a shell");
+        (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
+    };
+    for what in [
+        "explain \"$1\"",
+        "explain --json \"$1\"",
+        "--jsonl \"$1\"",
+        "predict --rtt 10ms --request 1KiB --response 1KiB",
+        "causes --json",
+        "completions bash",
+        "man",
+        "--help",
+    ] {
+        let (code, said) = shell(&format!("\"$0\" {what} >&-"));
+        assert!(
+            code == Some(3) && said.contains("standard output: it was closed"),
+            "{what}: {code:?} {said}"
+        );
+    }
+    assert_eq!(shell("\"$0\" \"$1\" -o \"$1.txt\" >&-"), (Some(0), String::new()));
+    assert_eq!(shell("\"$0\" \"$1\" >/dev/null"), (Some(0), String::new()));
+    assert_eq!(shell("\"$0\" \"$1\" <&-"), (Some(0), String::new()));
+}
