@@ -92,6 +92,12 @@ impl Recorded {
         steps
     }
 
+    /// When its request ended, if that is between these, else its start.
+    pub(crate) fn asked_within(&self, start: Nanos, end: Nanos) -> Nanos {
+        let asked = self.request_end.filter(|t| self.bytes.client > 0 && (start..=end).contains(t));
+        asked.unwrap_or(start)
+    }
+
     /// A one-way transfer with a long pause within.
     pub(crate) fn splits(&self) -> bool {
         self.bytes.server == 0 && self.steps.iter().any(|s| s.split)

@@ -3,7 +3,7 @@
 mod example;
 
 use self::example::{
-    BEGINS_SMALL, CORKED, EVENTS, GROWS_LATE, LARGE_SCALE, RATE_LIMIT, idle, is_held_within_tls,
+    BEGINS_SMALL, CORKED, EVENTS, GROWS_LATE, LARGE_SCALE, RATE_LIMIT, buffer_for, idle, is_held_within_tls,
     is_stream_of_events, rhythm_of, rhythms, waits_for_greeting, waits_for_names, waits_to_continue,
 };
 use crate::facts::{Facts, bit_rate};
@@ -429,6 +429,7 @@ fn figures(cause: Cause, side: Option<Side>, c: &Brief, facts: &Facts) -> Figure
     }
     if let Some(need) = needed(c).filter(|_| cause.info().sized == SizedBy::Path) {
         put("need_bytes", need.to_string());
+        put("need_buffer", buffer_for(need).to_string());
     }
     match *facts {
         Facts::Window { flight, .. } | Facts::Flight { flight, .. } | Facts::AckDelay { flight, .. } => {

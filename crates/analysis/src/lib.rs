@@ -76,6 +76,7 @@ mod findings;
 mod fixes;
 mod leftover;
 mod no_effect;
+mod outlines;
 mod output;
 mod packing;
 mod parts;

@@ -4,6 +4,7 @@
 use crate::Detail;
 use crate::findings::{Basis, Rollups};
 use crate::leftover::leave_out_kept;
+use crate::outlines::{OUTLINED, Outlines};
 use crate::result::{Connection, Exchange, Gap, Span};
 use crate::step::Step;
 use crate::window::Window;
@@ -37,6 +38,8 @@ pub(crate) struct Output {
     holders: Option<HashSet<u32>>,
     /// Everything goes the long way.
     long_way: bool,
+    /// The times of the longest, where fewer are kept than tell who asks whom.
+    outlines: Option<Box<Outlines>>,
 }
 
 impl Output {
@@ -58,12 +61,13 @@ impl Output {
             limits: Vec::new(),
             holders: None,
             long_way: false,
+            outlines: (limit < OUTLINED).then(Box::default),
         }
     }
 
     /// One that keeps the longest of each connection.
     pub(crate) fn by_connection(detail: Detail) -> Output {
-        Output { own: Some(HashMap::new()), ..Output::new(detail) }
+        Output { own: Some(HashMap::new()), outlines: Some(Box::default()), ..Output::new(detail) }
     }
 
     /// From now on only what lies within is accounted for.
@@ -211,6 +215,25 @@ impl Output {
         let limit = self.limit;
         self.keep_of(connection).gaps.add(connection, key, gap, limit);
         self.holders.iter_mut().for_each(|known| _ = known.insert(connection));
+    }
+
+    /// The times of the longest exchanges, where they are not those of what is kept.
+    #[inline]
+    pub(crate) fn outlines(&mut self) -> Option<&mut Outlines> {
+        self.outlines.as_deref_mut()
+    }
+
+    /// An exchange has ended, kept or not.
+    #[inline]
+    pub(crate) fn outline(&mut self, which: (u32, u32), times: (Nanos, Nanos, Nanos), answered: bool) {
+        if let Some(outlines) = &mut self.outlines {
+            outlines.add(which, times, answered);
+        }
+    }
+
+    /// All of them, where no more will come.
+    pub(crate) fn take_outlines(&mut self) -> Option<Box<Outlines>> {
+        self.outlines.take()
     }
 
     /// Every span that is kept of the exchanges of a connection.

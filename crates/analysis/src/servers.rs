@@ -2,9 +2,11 @@
 
 use crate::budget::Budget;
 use crate::facts::Facts;
+use crate::findings::Basis;
 use crate::findings::packed::waits_after_setup;
-use crate::requests::{Distribution, Requests};
-use crate::result::{Asked, Connection, Example, Exchange, Server, Span, Vantage, asked_of};
+use crate::outlines::Outline;
+use crate::requests::Distribution;
+use crate::result::{Asked, Connection, Example, Server, Span, Vantage, asked_of};
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
 use std::net::IpAddr;
@@ -31,7 +33,7 @@ pub(crate) struct Servers {
 #[derive(Debug)]
 struct Sum {
     server: Server,
-    clients: Clients,
+    seen: Seen,
     /// When its connections were used, as long as no two were at once; ascending.
     used: Vec<(Nanos, Nanos)>,
 }
@@ -84,42 +86,37 @@ impl Clients {
     }
 }
 
-/// What was captured at only one of its ends, on the host where a server or its clients are: connections on loopback
-/// are seen on their own host alone.
-struct Beside {
-    /// Servers beside which all of their connections were captured.
-    servers: HashSet<Endpoint>,
-    /// Those of which all were captured beside the client.
-    clients: HashSet<Endpoint>,
+/// Where the connections to a server were seen from, as far as that is known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    clients: Clients,
+    /// Some of them beside the client, beside the server, anywhere else.
+    at: [bool; 3],
 }
 
-impl Beside {
-    /// If anybody asks on loopback.
-    fn of(clients: &[Clients], connections: &[Box<Connection>]) -> Beside {
-        // One that was cut off by the end of the capture, or was never answered, does not tell where that was.
-        let all_at = |vantage: Vantage| {
-            let all = || {
-                let told = connections.iter().filter(|c| c.vantage != Vantage::Unknown);
-                told.map(|c| (c.server, c.vantage == vantage))
-            };
-            let elsewhere: HashSet<Endpoint> = all().filter(|c| !c.1).map(|c| c.0).collect();
-            all().filter(|c| c.1 && !elsewhere.contains(&c.0)).map(|c| c.0).collect()
-        };
-        if !clients.iter().any(|c| c.on_loopback()) {
-            return Beside { servers: HashSet::new(), clients: HashSet::new() };
-        }
-        Beside { servers: all_at(Vantage::Server), clients: all_at(Vantage::Client) }
+impl Seen {
+    /// Of one connection. One that was cut off by the end of the capture, or was never answered, does not tell where
+    /// that was.
+    fn of(c: &Connection) -> Seen {
+        let at = [Vantage::Client, Vantage::Server, Vantage::Middle].map(|vantage| c.vantage == vantage);
+        Seen { clients: Clients::On(c.client.ip), at }
     }
 
-    /// The clients of `inner` are on the host of `outer`: at its address, or on its loopback, where the capture was made
-    /// there, or somewhere else beside the capture where `outer` is on loopback and passes requests on.
-    fn asks(&self, outer: &Server, inner: &Server, clients: Clients) -> bool {
-        clients.are_on(outer.server.ip)
-            || clients.on_loopback() && self.servers.contains(&outer.server)
-            || outer.server.ip.is_loopback()
-                && self.clients.contains(&inner.server)
-                && passes_on(outer, inner)
+    /// Of both.
+    fn with(self, other: Seen) -> Seen {
+        let at = std::array::from_fn(|i| self.at[i] || other.at[i]);
+        Seen { clients: self.clients.with(other.clients), at }
     }
+}
+
+/// The clients of `inner` are on the host of `outer`: at its address, or on its loopback, where the capture was made
+/// there, or somewhere else beside the capture where `outer` is on loopback and passes requests on. What is on loopback
+/// is seen on its own host alone.
+fn asks((outer, of_outer): (&Server, &Seen), (inner, of_inner): (&Server, &Seen)) -> bool {
+    let clients = of_inner.clients;
+    clients.are_on(outer.server.ip)
+        || clients.on_loopback() && of_outer.at == [false, true, false]
+        || outer.server.ip.is_loopback() && of_inner.at == [true, false, false] && passes_on(outer, inner)
 }
 
 impl Servers {
@@ -128,8 +125,8 @@ impl Servers {
         Servers { index: HashMap::new(), all: Vec::new(), most, omitted: 0, stretches }
     }
 
-    /// The place of a server; a new one comes with the clients of its first connection.
-    fn place(&mut self, server: Endpoint, clients: Clients) -> Option<u32> {
+    /// The place of a server; a new one comes with where its first connection was seen.
+    fn place(&mut self, server: Endpoint, seen: Seen) -> Option<u32> {
         if let Some(&at) = self.index.get(&server) {
             return Some(at);
         }
@@ -151,24 +148,26 @@ impl Servers {
             asks: Vec::new(),
             pauses: Nanos::ZERO,
         };
-        self.all.push(Sum { server: new, clients, used: Vec::new() });
+        self.all.push(Sum { server: new, seen, used: Vec::new() });
         Some(at)
     }
 
     /// Adds a connection, whose requests may be [told](crate::findings::Basis::told) by its budget.
-    pub(crate) fn add(&mut self, c: &Connection, requests: &Requests, told: bool) {
-        let Some(at) = self.place(c.server, Clients::On(c.client.ip)) else {
+    pub(crate) fn add(&mut self, c: &Connection, basis: &Basis) {
+        let (requests, seen) = (&basis.requests, Seen::of(c));
+        let Some(at) = self.place(c.server, seen) else {
             self.omitted += 1;
             return;
         };
         let sum = &mut self.all[at as usize];
-        sum.clients = sum.clients.and(c.client.ip);
+        sum.seen = sum.seen.with(seen);
         let server = &mut sum.server;
         server.connections += 1;
         server.refused += u64::from(c.budget.get(Cause::Refused) > Nanos::ZERO);
         server.budget.add_all(&c.budget);
         server.idle += c.idle();
-        requests.add_to(told, &mut server.times, waits_after_setup(c));
+        server.pauses += pauses(basis);
+        requests.add_to(basis.told, &mut server.times, waits_after_setup(c));
         if let Some(range) = requests.range {
             sum.use_during(range, self.stretches);
         }
@@ -177,18 +176,19 @@ impl Servers {
     /// Adds those of other connections.
     pub(crate) fn absorb(&mut self, other: Servers) {
         self.omitted += other.omitted;
-        for Sum { server: theirs, clients, used } in other.all {
-            let Some(at) = self.place(theirs.server, clients) else {
+        for Sum { server: theirs, seen, used } in other.all {
+            let Some(at) = self.place(theirs.server, seen) else {
                 self.omitted += theirs.connections;
                 continue;
             };
             let sum = &mut self.all[at as usize];
-            sum.clients = sum.clients.with(clients);
+            sum.seen = sum.seen.with(seen);
             let server = &mut sum.server;
             server.connections += theirs.connections;
             server.refused += theirs.refused;
             server.budget.add_all(&theirs.budget);
             server.idle += theirs.idle;
+            server.pauses += theirs.pauses;
             server.times.add_all(&theirs.times);
             used.into_iter().for_each(|range| sum.use_during(range, self.stretches));
             if theirs.at_once {
@@ -197,13 +197,13 @@ impl Servers {
         }
     }
 
-    /// The servers, the one that took most time first, and where the clients of each are; and how many
+    /// The servers, the one that took most time first, and where each was seen from; and how many
     /// connections are to others.
-    pub(crate) fn list(self) -> (Vec<Server>, Vec<Clients>, u64) {
+    pub(crate) fn list(self) -> (Vec<Server>, Vec<Seen>, u64) {
         let mut all = self.all;
         all.sort_by_key(|s| (Reverse(s.server.requests()), s.server.server));
-        let (servers, clients) = all.into_iter().map(|s| (s.server, s.clients)).unzip();
-        (servers, clients, self.omitted)
+        let (servers, seen) = all.into_iter().map(|s| (s.server, s.seen)).unzip();
+        (servers, seen, self.omitted)
     }
 }
 
@@ -249,41 +249,39 @@ impl Sum {
 /// 61): the asking host is where the other one answers, and each request lies within one of the other's,
 /// after it was asked and before it has answered. Of those the one that took least is the nearest.
 ///
-/// The longest exchanges are those that are kept in detail; what encloses a long one is longer, so it is kept, too.
-pub(crate) fn find_upstreams(servers: &mut [Server], clients: &[Clients], connections: &[Box<Connection>]) {
-    let candidates = &servers[..servers.len().min(UPSTREAMS)];
-    // Mostly clients come from somewhere else, and no connection has to be looked at.
+/// What encloses a long one is longer, so that the longest `outlines` tell it.
+pub(crate) fn find_upstreams(servers: &mut [Server], seen: &[Seen], outlines: impl FnOnce() -> Vec<Outline>) {
+    let candidates = || servers.iter().zip(seen).take(UPSTREAMS);
+    // Mostly clients come from somewhere else, and no exchange has to be looked at.
     let mut known: HashSet<Endpoint> = HashSet::new();
-    let beside = Beside::of(clients, connections);
-    for (inner, &clients) in candidates.iter().zip(clients) {
-        let outer = candidates.iter().filter(|o| o.server != inner.server && beside.asks(o, inner, clients));
-        outer.for_each(|outer| known.extend([inner.server, outer.server]));
+    for inner in candidates() {
+        let outer = candidates().filter(|o| o.0.server != inner.0.server && asks(*o, inner));
+        outer.for_each(|outer| known.extend([inner.0.server, outer.0.server]));
     }
     if known.is_empty() {
         return;
     }
-    let mut detail: HashMap<Endpoint, Detail<'_>> = HashMap::new();
-    for c in connections.iter().filter(|c| known.contains(&c.server)) {
-        detail.entry(c.server).or_default().add(c);
+    let mut detail: HashMap<Endpoint, Detail> = HashMap::new();
+    for outline in outlines().into_iter().filter(|o| known.contains(&o.server)) {
+        detail.entry(outline.server).or_default().exchanges.push(outline);
     }
     detail.values_mut().for_each(Detail::order);
     let within: Vec<Option<Endpoint>> = servers
         .iter()
-        .zip(clients)
-        .map(|(upstream, &clients)| {
-            let mine = detail.get(&upstream.server)?;
+        .zip(seen)
+        .map(|upstream| {
+            let mine = detail.get(&upstream.0.server)?;
             // Those that took least stand last.
-            let outer = servers.iter().take(UPSTREAMS).rev().filter(|o| o.requests() > upstream.requests());
+            let outer = candidates().rev().filter(|o| o.0.requests() > upstream.0.requests());
             outer
                 .into_iter()
-                .filter(|o| beside.asks(o, upstream, clients))
-                .find(|o| encloses(o, detail.get(&o.server), upstream, mine))
-                .map(|o| o.server)
+                .filter(|o| asks(*o, upstream))
+                .find(|o| encloses(o.0, detail.get(&o.0.server), upstream.0, mine))
+                .map(|o| o.0.server)
         })
         .collect();
     for (server, within) in servers.iter_mut().zip(within) {
         server.within = within;
-        server.pauses = detail.get(&server.server).map_or(Nanos::ZERO, |of| pauses(&of.exchanges));
     }
     forget_parallel(servers);
     let upstreams: Vec<(Endpoint, Endpoint)> = upstreams(servers).collect();
@@ -371,27 +369,20 @@ pub(crate) fn spent_within<'a>(
     found
 }
 
-/// What is kept of one server's connections.
+/// What is known of the exchanges of one server.
 #[derive(Default)]
-struct Detail<'a> {
+struct Detail {
     /// From the last byte of a request to the last of its response, ascending by start; the end is the latest so far.
     answers: Vec<(Nanos, Nanos)>,
     /// The same from the first byte of a request.
     whole: Vec<(Nanos, Nanos)>,
-    /// And whether the capture, or who asked, may have ended before the answer came.
-    exchanges: Vec<(&'a Exchange, bool)>,
+    exchanges: Vec<Outline>,
 }
 
-impl<'a> Detail<'a> {
-    fn add(&mut self, c: &'a Connection) {
-        self.answers.extend(c.exchanges.iter().map(|x| (x.request_end.unwrap_or(x.start), x.end)));
-        self.whole.extend(c.exchanges.iter().map(|x| (x.start, x.end)));
-        let last = c.exchanges.last().map(|x| x.id);
-        let cut = |x: &Exchange| x.bytes[1] == 0 && Some(x.id) == last;
-        self.exchanges.extend(c.exchanges.iter().map(|x| (x, cut(x))));
-    }
-
+impl Detail {
     fn order(&mut self) {
+        self.answers = self.exchanges.iter().map(|x| (x.asked, x.end)).collect();
+        self.whole = self.exchanges.iter().map(|x| (x.start, x.end)).collect();
         for times in [&mut self.answers, &mut self.whole] {
             times.sort_unstable();
             let mut latest = Nanos(i64::MIN);
@@ -403,15 +394,15 @@ impl<'a> Detail<'a> {
     }
 }
 
-fn encloses(outer: &Server, detail: Option<&Detail<'_>>, upstream: &Server, mine: &Detail<'_>) -> bool {
+fn encloses(outer: &Server, detail: Option<&Detail>, upstream: &Server, mine: &Detail) -> bool {
     let Some(detail) = detail.filter(|_| outer.server != upstream.server) else { return false };
     let lies_in = |times: &[(Nanos, Nanos)]| {
         let (mut all, mut inside) = (0, 0);
-        for (x, cut) in &mine.exchanges {
+        for x in &mine.exchanges {
             let i = times.partition_point(|a| a.0 <= x.start);
             let within = i > 0 && times[i - 1].1 >= x.end;
             // Where the capture ended before an answer came, nothing tells when that would have been.
-            all += usize::from(within || !cut);
+            all += usize::from(within || !x.cut);
             inside += usize::from(within);
         }
         // A request in twenty may be something else: a check whether the server lives.
@@ -425,11 +416,11 @@ fn passes_on(outer: &Server, inner: &Server) -> bool {
     inner.times.count() <= outer.times.count()
 }
 
-/// How long their server paused within them.
-fn pauses(exchanges: &[(&Exchange, bool)]) -> Nanos {
-    let of_server = |s: &&Span| (s.cause, s.side) == (Cause::SenderPause, Some(Side::Server));
-    let spans = exchanges.iter().flat_map(|x| x.0.spans.iter().filter(of_server));
-    spans.fold(Nanos::ZERO, |sum, s| sum + s.duration())
+/// How long the server paused within answers.
+fn pauses(of: &Basis) -> Nanos {
+    let paused =
+        of.rollups.0.iter().filter(|r| (r.cause, r.side) == (Cause::SenderPause, Some(Side::Server)));
+    paused.fold(Nanos::ZERO, |sum, r| sum + (r.lost - r.tail - r.idle))
 }
 
 /// Requests that ran beside each other within one, and took longer together than all of it, are no part of it: they are
@@ -454,7 +445,8 @@ mod tests {
     fn at_once_among(ranges: &[(i64, i64)], stretches: usize) -> bool {
         let mut servers = Servers::new(1, stretches);
         let server = Endpoint { ip: "10.0.0.1".parse().unwrap(), port: 80 };
-        let at = servers.place(server, Clients::Anywhere).unwrap();
+        let seen = Seen { clients: Clients::Anywhere, at: [false; 3] };
+        let at = servers.place(server, seen).unwrap();
         ranges
             .iter()
             .for_each(|&(a, b)| servers.all[at as usize].use_during((Nanos(a), Nanos(b)), stretches));

@@ -3,6 +3,7 @@
 
 use crate::findings::{Rollup, Rollups};
 use crate::fixes::Brief;
+use crate::outlines::Outline;
 use crate::result::{Connection, Finding, Totals};
 use crate::shared::Shared;
 use crate::sums::Sums;
@@ -37,17 +38,18 @@ impl Stream {
         }
     }
 
-    /// After the last connection. Which server asked which other one is not known: their exchanges have left.
-    /// Fixes say how they are made if `settings`.
+    /// After the last connection. Which exchange was made for which other one is not known: they have left, but for their
+    /// `outlines`. Fixes say how they are made if `settings`.
     pub(crate) fn findings(
         self,
         sums: Sums,
         inherent: &Rollups,
+        outlines: Vec<Outline>,
         totals: &mut Totals,
         settings: bool,
     ) -> Vec<Finding> {
         let sums = if settings { sums } else { sums.without_settings() };
         let brief = |r: &Rollup| self.0.iter().find(|b| b.0 == (r.cause, r.side)).map(|b| b.1);
-        sums.findings(inherent, brief, &[], Shared::default(), totals)
+        sums.findings(inherent, brief, (&[], Some(outlines)), Shared::default(), totals)
     }
 }

@@ -12,6 +12,7 @@ use crate::findings::{
     may_have_whole_connection_findings,
 };
 use crate::fixes::{Brief, advise};
+use crate::outlines::{Outline, longest};
 use crate::result::{Connection, Example, Extremes, Finding, Span, Totals};
 use crate::servers::{Servers, asked, find_upstreams, spent_within, upstreams};
 use crate::shared::Shared;
@@ -79,7 +80,7 @@ impl Sums {
 
     /// Adds a connection; whether a finding may name it.
     pub(crate) fn add(&mut self, c: &Connection, basis: &Basis) -> bool {
-        self.servers.add(c, &basis.requests, basis.told);
+        self.servers.add(c, basis);
         self.measured += c.measured();
         let mut named = false;
         for r in &basis.rollups.0 {
@@ -165,19 +166,20 @@ impl Sums {
 
     /// All findings, worst first, with fixes; the servers go into the totals. `inherent`: rollups of class I
     /// over the whole capture. `brief`: what is known of the connection of a rollup's example, if that is not
-    /// among `connections`, which is what is kept of them.
+    /// among `connections`, which is what is kept of them. `outlines`: of the longest exchanges, if they are not those.
     pub(crate) fn findings(
         mut self,
         inherent: &Rollups,
         brief: impl Fn(&Rollup) -> Option<Brief>,
-        connections: &[Box<Connection>],
+        (connections, outlines): (&[Box<Connection>], Option<Vec<Outline>>),
         shared: Shared,
         totals: &mut Totals,
     ) -> Vec<Finding> {
         let servers = std::mem::replace(&mut self.servers, Servers::new(0, 0));
-        let clients;
-        (totals.servers, clients, totals.servers_omitted) = servers.list();
-        find_upstreams(&mut totals.servers, &clients, connections);
+        let seen;
+        (totals.servers, seen, totals.servers_omitted) = servers.list();
+        let outlines = || outlines.map_or_else(|| Outline::of_kept(connections), longest);
+        find_upstreams(&mut totals.servers, &seen, outlines);
         totals.asked = asked(&totals.servers, connections);
         let total = self.measured.0.max(1) as f64;
         let mut found: Vec<Finding> = Vec::with_capacity(self.all.len());
@@ -292,7 +294,7 @@ fn findings_over(
         bases.read(i, c, &mut basis);
         sums.add(c, &basis);
     }
-    sums.findings(&inherent_of(connections), |_| None, connections, shared, totals)
+    sums.findings(&inherent_of(connections), |_| None, (connections, None), shared, totals)
 }
 
 /// What is inherent in these connections: it is summed over the whole capture, and so made again of their

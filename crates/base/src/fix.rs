@@ -163,8 +163,9 @@ const COUNT: usize = opening::ROWS.len() + application::ROWS.len() + buffers::RO
 mod tests {
     use super::*;
 
-    const PLACEHOLDERS: [&str; 17] = [
+    const PLACEHOLDERS: [&str; 18] = [
         "need_bytes",
+        "need_buffer",
         "have_bytes",
         "most_segments",
         "rtt",

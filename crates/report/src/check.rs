@@ -138,7 +138,8 @@ pub fn text(out: &mut impl Write, checked: &Checked, width: usize, verbose: bool
         if verbose {
             fault(out, line, width, verbose)?;
         } else {
-            writeln!(out, "\n{DIM}{}  {} (acknowledged){DIM:#}", line.fault.id, line.fault.subject)?;
+            let subject = Some(&line.fault.subject).filter(|s| !s.is_empty()).map(|s| format!("  {s}"));
+            writeln!(out, "\n{DIM}{}{} (acknowledged){DIM:#}", line.fault.id, subject.unwrap_or_default())?;
         }
     }
     if verbose {
@@ -155,7 +156,12 @@ pub fn text(out: &mut impl Write, checked: &Checked, width: usize, verbose: bool
 fn fault(out: &mut impl Write, line: &Line, width: usize, verbose: bool) -> io::Result<()> {
     let f = &line.fault;
     let colour = of(f.cause);
-    writeln!(out, "\n{colour}{}{colour:#}  {BOLD}{}{BOLD:#}", f.id, f.subject)?;
+    write!(out, "\n{colour}{}{colour:#}", f.id)?;
+    // The host as a whole has no name.
+    if !f.subject.is_empty() {
+        write!(out, "  {BOLD}{}{BOLD:#}", f.subject)?;
+    }
+    writeln!(out)?;
     paragraph(out, &f.evidence, 4, width)?;
     let most = if verbose { f.fixes.len() } else { 2 };
     for (n, &fix) in f.fixes.iter().take(most).enumerate() {
@@ -224,9 +230,17 @@ mod tests {
         super::text(&mut text, &checked(), 80, false).unwrap();
         let text = String::from_utf8(anstream::adapter::strip_bytes(&text).into_vec()).unwrap();
         assert!(text.starts_with("looked for 10.0 s: 1 fault, 1 acknowledged\n"), "{text}");
-        assert!(text.contains("listen-drops   (acknowledged)"), "{text}");
+        assert!(text.contains("\nlisten-drops (acknowledged)\n"), "{text}");
         assert_eq!(text.matches("fix: ").count(), 1, "{text}");
         assert!(text.ends_with("not seen (-v: why): a\n"), "{text}");
+        let mut text = Vec::new();
+        super::text(&mut text, &checked(), 80, true).unwrap();
+        let text = String::from_utf8(anstream::adapter::strip_bytes(&text).into_vec()).unwrap();
+        assert!(
+            text.contains("\nlisten-drops\n") && text.contains("\nlistener-queue-full  0.0.0.0:80\n"),
+            "{text}"
+        );
+        assert!(text.lines().all(|line| !line.ends_with(' ')), "{text}");
     }
 
     /// The page of an id is its section.

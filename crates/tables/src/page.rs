@@ -47,6 +47,9 @@ the manifest.
 - `capture`, `connection` and `exchange` join the tables. Numbers are signed and addresses are texts, because every engine reads
   those (DuckDB: `server_ip::INET`). Texts of few values are kept as dictionaries; pyarrow gives them as such with
   `read_dictionary=['cause']`.
+- Each row stands for its own connection. Behind a proxy that was captured on both sides what it waited for another server is in the rows
+  of both, and sums over all servers count that time twice (`explain CAPTURE` counts it once): sum by `server_ip` and `server_port`, or
+  leave out the server that is asked.
 - Rows of a group are sorted by `capture`, `connection`, `start`; each column but sentences has its least and greatest value, by
   group and by page.
 - Zstandard; no nested types. Which frames within a span prove it, in which words, and what it would win to change it, says

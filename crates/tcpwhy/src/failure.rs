@@ -1,5 +1,6 @@
 //! How the program ends, and the one place that prints what went wrong.
 
+use crate::closed;
 use crate::shown;
 use clap::error::{ContextKind, ContextValue};
 use std::fmt;
@@ -128,7 +129,7 @@ pub(crate) fn instead(e: &clap::Error) -> Exit {
         };
         return Exit::Usage;
     }
-    match e.print().and_then(|()| io::stdout().flush()) {
+    match closed::is_open().and_then(|()| e.print()).and_then(|()| io::stdout().flush()) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
             say(&format!("cannot write standard output: {e}"));
             Exit::Unreadable

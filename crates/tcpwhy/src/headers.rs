@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use tcpwhy_base::protocol::{FINISHED_LEN, MOST_WINDOW_UPDATES, TLS_ADDS, TLS_HEAD, WINDOW_UPDATE_LEN};
-use tcpwhy_base::{Segment, Seq, TcpFlags, Tls, Trouble, protocol};
+use tcpwhy_base::{Endpoint, Segment, Seq, SocketEvent, TcpFlags, Tls, Trouble, protocol};
 
 /// Addresses and ports as they are written.
 #[derive(Default)]
@@ -101,6 +101,13 @@ pub(crate) fn write(s: &Segment, names: &mut Names, out: &mut Vec<u8>) -> u32 {
     headers.saturating_add(s.len)
 }
 
+/// What a kernel said, of the addresses as they are written.
+pub(crate) fn event(said: &SocketEvent, names: &mut Names) -> SocketEvent {
+    let mut named = |end: Endpoint| Endpoint { ip: names.of(end.ip), ..end };
+    let (local, remote) = (named(said.local), named(said.remote));
+    SocketEvent { time: said.time.floor0(), local, remote, change: said.change }
+}
+
 /// The longest TCP header, in words of four bytes.
 const LONGEST: u32 = 15;
 
@@ -186,7 +193,8 @@ fn options(s: &Segment) -> Vec<u8> {
 /// An option that nobody has (RFC 4727): its length below two says that the list is damaged.
 const UNKNOWN: u8 = 253;
 
-/// What tells the protocol: the types of TLS records, or the word a protocol, a grant or settings of HTTP/2 begin with.
+/// What tells the protocol: the types of TLS records, or the word a protocol, a grant, settings of HTTP/2 or a request for
+/// TLS begin with.
 fn payload(s: &Segment) -> Vec<u8> {
     let mut out = Vec::new();
     if s.tls.has(Tls::CREDIT) {
@@ -212,7 +220,9 @@ fn payload(s: &Segment) -> Vec<u8> {
         let grants = || head.starts_with(&protocol::WINDOW_UPDATE).then_some(&protocol::WINDOW_UPDATE[..]);
         // Length, type and flags of a frame.
         let settings = || head.get(..5).filter(|_| protocol::is_settings(head));
-        out.extend(word.or_else(grants).or_else(settings).unwrap_or_default());
+        // PostgreSQL asks whether TLS may be spoken, in what may look like settings: its handshake follows.
+        let asks = || protocol::asks_for_encryption(head).then_some(head);
+        out.extend(word.or_else(grants).or_else(asks).or_else(settings).unwrap_or_default());
     }
     out.truncate(s.len as usize);
     out
@@ -279,7 +289,7 @@ fn grants(len: u32) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tcpwhy_base::{Endpoint, TcpOptions};
+    use tcpwhy_base::TcpOptions;
     use tcpwhy_capture::{Dissector, Frame};
 
     /// What is written is read as what was: all that is told of TLS.
@@ -318,6 +328,24 @@ mod tests {
         }
         // No records are so long.
         assert_eq!(told(Tls::DATA | Tls::CREDIT, 36).0, 0);
+    }
+
+    /// That a client asks for TLS stays, and of other first bytes nothing.
+    #[test]
+    fn a_request_for_tls_stays() {
+        let ip = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let (src, dst) = (Endpoint { ip, port: 1 }, Endpoint { ip, port: 5432 });
+        for (head, stays) in [([0, 0, 0, 8, 4, 0xd2, 0x16, 0x2f], true), ([0, 0, 0, 8, 0, 3, 0, 0], false)] {
+            let (mut bytes, mut read) = (Vec::new(), Segment::EMPTY);
+            let mut s = Segment { len: 8, src, dst, head_len: 8, ..Segment::EMPTY };
+            s.head[..8].copy_from_slice(&head);
+            let len = write(&s, &mut Names::default(), &mut bytes);
+            let (number, time) = (1, tcpwhy_base::Nanos::ZERO);
+            let frame = Frame { number, time, bad_time: false, link_type: ETHERNET, data: &bytes, len };
+            Dissector::new().dissect(&frame, 0, &mut read);
+            let told = protocol::asks_for_encryption(&read.head[..usize::from(read.head_len).min(8)]);
+            assert_eq!((told, read.len), (stays, 8));
+        }
     }
 
     /// What was cut or damaged is read as that.

@@ -97,7 +97,7 @@ impl Input {
             let pipe = pipe.map_err(|e| self.cannot_open(&e))?;
             return Reader::new(Box::new(pipe)).map_err(|e| self.said(&e));
         }
-        if fs::metadata(&self.path).is_ok_and(|m| m.is_file() && m.len() == 0) {
+        if self.is_empty() {
             return Err(format!(
                 "{}: the file is empty. Did the capture program see packets, and was it stopped? tcpdump -U \
                  writes each packet at once",
@@ -105,6 +105,12 @@ impl Input {
             ));
         }
         Reader::open(&self.path).map_err(|e| self.said(&e))
+    }
+
+    /// A file that holds nothing. Of those that the kernel makes (`/proc`) no length is told.
+    fn is_empty(&self) -> bool {
+        let told = fs::metadata(&self.path).is_ok_and(|m| m.is_file() && m.len() == 0);
+        told && fs::File::open(&self.path).and_then(|mut file| file.read(&mut [0])).is_ok_and(|n| n == 0)
     }
 
     /// An error of the reader with the name of the input, once.

@@ -150,6 +150,7 @@ pub(crate) fn load_inputs(
     let mut warnings = quality_warnings(&analysis.totals);
     warnings.extend(aside);
     warnings.extend(taps::warning(&taps, &inputs, &analysis));
+    warnings.extend(taps::twice(&inputs, &read, &analysis, stop));
     let capture = capture(&inputs, read, analysis.connection_count(), false, warnings);
     Ok(Ok(Loaded { inputs, analysis, capture, damaged, interrupted, spools: Vec::new() }))
 }

@@ -2,6 +2,7 @@
 
 mod annotate;
 mod args;
+mod closed;
 mod cmd;
 mod examples;
 mod extras;

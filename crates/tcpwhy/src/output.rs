@@ -1,5 +1,6 @@
 //! Where the answer goes: standard output, or a file that appears whole or not at all.
 
+use crate::closed;
 use crate::failure::Usage;
 use crate::items;
 use crate::temporary::Temporary;
@@ -93,6 +94,7 @@ impl Output {
     /// [`refuse_overwriting`] comes first.
     pub(crate) fn open(path: Option<&Path>, plain: bool) -> anyhow::Result<Output> {
         let Some(path) = path.filter(|p| !is_dash(p)) else {
+            closed::is_open().context("cannot write standard output")?;
             let shown = io::stdout().is_terminal() && !plain;
             let columns = || terminal_size::terminal_size().map_or(80, |(w, _)| usize::from(w.0));
             let to: Box<dyn Write + Send> =

@@ -1,7 +1,7 @@
 //! The inputs for the second pass: read as they were read first.
 
 use crate::input::Input;
-use tcpwhy_base::Nanos;
+use tcpwhy_base::{Nanos, SocketEvent};
 use tcpwhy_library::Filter;
 use tcpwhy_library::{Connection, captures::Analysis, captures::Window};
 use tcpwhy_trace::{Found, Met, Names, Pass, Stretch, Track, Tracks};
@@ -28,15 +28,34 @@ impl Source<'_> {
         self.pass(Pass::new(connections, self.filter), each)
     }
 
-    fn pass(
+    /// The same; what kernels said between frames goes to `hear`.
+    pub(crate) fn read_again_hearing(
+        &self,
+        connections: &[Box<Connection>],
+        hear: impl FnMut(&mut Vec<SocketEvent>) -> anyhow::Result<()>,
+        each: impl FnMut(&Met<'_>) -> anyhow::Result<bool>,
+    ) -> anyhow::Result<()> {
+        self.pass_hearing(Pass::new(connections, self.filter), hear, each)
+    }
+
+    fn pass(&self, pass: Pass<'_>, each: impl FnMut(&Met<'_>) -> anyhow::Result<bool>) -> anyhow::Result<()> {
+        let hear = |heard: &mut Vec<SocketEvent>| {
+            heard.clear();
+            Ok(())
+        };
+        self.pass_hearing(pass, hear, each)
+    }
+
+    fn pass_hearing(
         &self,
         mut pass: Pass<'_>,
+        mut hear: impl FnMut(&mut Vec<SocketEvent>) -> anyhow::Result<()>,
         mut each: impl FnMut(&Met<'_>) -> anyhow::Result<bool>,
     ) -> anyhow::Result<()> {
         for (input, &before) in self.inputs.iter().zip(self.frames_before) {
             let mut reader = input.open().map_err(|e| anyhow::anyhow!(e))?;
             let times = self.window.map_or((Nanos(i64::MIN), Nanos::MAX), |w| (w.from, w.to));
-            if !pass.read(&mut reader, before, times, &mut each)? {
+            if !pass.read_hearing(&mut reader, before, times, &mut hear, &mut each)? {
                 break;
             }
         }

@@ -1,11 +1,14 @@
 //! What is said of two captures of the same connections, at both of their ends.
 
 use crate::input::Input;
+use crate::shown;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use tcpwhy_base::Nanos;
-use tcpwhy_library::captures::Analysis;
+use tcpwhy_base::{Endpoint, Nanos};
+use tcpwhy_library::Connection;
 use tcpwhy_library::captures::taps::{Taps, Unpaired, among};
+use tcpwhy_library::captures::{Analysis, Read};
 use tcpwhy_report::Warning;
 
 /// Two inputs hold the same connections, seen from two ends.
@@ -65,6 +68,74 @@ pub(crate) fn warning(
         text += &format!(" {alone} with a handshake are in one of them only, and explained from that.");
     }
     Some(Warning { code: "two_taps", text, count: n as u64 })
+}
+
+/// One with as many bytes that began so soon before or after is the same one: the clocks of two hosts may differ.
+const NEAR: Nanos = Nanos::secs(60);
+
+/// What is said where several captures, which overlap in time, hold the same connections: those count twice.
+pub(crate) fn twice(
+    inputs: &[Input],
+    read: &Read,
+    analysis: &Analysis,
+    stop: &Arc<AtomicBool>,
+) -> Option<Warning> {
+    if read.overlapping == 0 {
+        return None;
+    }
+    let (pairs, count) = same_in_two(&read.frames_before, &analysis.connections);
+    let (&(a, b), _) = pairs.iter().max_by_key(|(pair, n)| (**n, std::cmp::Reverse(**pair)))?;
+    let (first, second) = (inputs.get(a)?, inputs.get(b)?);
+    let of = analysis.connections.len();
+    let more = match pairs.len() - 1 {
+        0 => String::new(),
+        1 => ", and so do two others".into(),
+        n => format!(", and so do {n} other pairs"),
+    };
+    let [one, other] = [first, second].map(|input| shown::argument(input.path.as_os_str()));
+    let next = if are_two([first, second], stop) {
+        format!(
+            "they were captured at both ends: `tcpwhy explain {one} {other}` explains them as one, each connection once"
+        )
+    } else {
+        "leave one of them out".into()
+    };
+    let text = format!(
+        "{count} of {of} connections count twice, with all their time: {} and {} hold the same ones{more}; {next}",
+        shown::name(&first.name),
+        shown::name(&second.name)
+    );
+    Some(Warning { code: "counted_twice", text, count: 1 })
+}
+
+/// Which pairs of captures hold how many of the same connections, and how many connections are in two or more.
+fn same_in_two(
+    frames_before: &[u64],
+    connections: &[Box<Connection>],
+) -> (HashMap<(usize, usize), u64>, u64) {
+    let file =
+        |c: &Connection| frames_before.partition_point(|&before| before < c.frames.0).saturating_sub(1);
+    let mut known: HashMap<(Endpoint, Endpoint), Vec<&Connection>> = HashMap::new();
+    let (mut pairs, mut count) = (HashMap::new(), 0);
+    for c in connections {
+        // Who is the client may have been told in one of them alone.
+        let others = known.entry((c.client.min(c.server), c.client.max(c.server))).or_default();
+        let other = others.iter().find(|o| file(o) != file(c) && are_same(o, c));
+        if let Some(other) = other {
+            let (a, b) = (file(other), file(c));
+            *pairs.entry((a.min(b), a.max(b))).or_default() += 1;
+            count += 1;
+        }
+        others.push(c);
+    }
+    (pairs, count)
+}
+
+/// Ports are not used by two connections at once.
+fn are_same(a: &Connection, b: &Connection) -> bool {
+    let apart = Nanos((a.start - b.start).0.abs());
+    let bytes = |c: &Connection| c.bytes[0] + c.bytes[1];
+    a.start < b.end && b.start < a.end || apart < NEAR && bytes(a) == bytes(b)
 }
 
 /// How many packets never came from one tap to the other, and on which way.

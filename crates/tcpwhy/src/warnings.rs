@@ -65,8 +65,8 @@ pub(crate) fn of_reading(read: &Read) -> Vec<Warning> {
     say(
         "overlapping_inputs",
         read.overlapping,
-        "inputs overlap an earlier one in time: their connections are kept apart. To join captures of one \
-         interface use mergecap first"
+        "inputs overlap an earlier one in time: their connections are kept apart, and one that is in two of them counts twice. \
+         Captures of both ends: name those two alone (tcpwhy explain CLIENT SERVER); parts of one interface: mergecap first"
             .into(),
     );
     say(

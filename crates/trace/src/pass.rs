@@ -1,7 +1,7 @@
 use crate::Packet;
 use crate::tracker::Tracker;
 use tcpwhy_analysis::Connection;
-use tcpwhy_base::{Nanos, Segment};
+use tcpwhy_base::{Nanos, Segment, SocketEvent};
 use tcpwhy_capture::{Dissector, Filter, Frame, Reader, Verdict};
 
 /// One frame as the second pass meets it.
@@ -54,10 +54,35 @@ impl<'a> Pass<'a> {
         &mut self,
         reader: &mut Reader,
         frames_before: u64,
+        times: (Nanos, Nanos),
+        each: impl FnMut(&Met<'_>) -> Result<bool, E>,
+    ) -> Result<bool, E> {
+        self.read_hearing(
+            reader,
+            frames_before,
+            times,
+            |heard| {
+                heard.clear();
+                Ok(())
+            },
+            each,
+        )
+    }
+
+    /// The same; `hear` takes what kernels said since the frame before, ahead of each frame and at the end.
+    pub fn read_hearing<E>(
+        &mut self,
+        reader: &mut Reader,
+        frames_before: u64,
         (from, to): (Nanos, Nanos),
+        mut hear: impl FnMut(&mut Vec<SocketEvent>) -> Result<(), E>,
         mut each: impl FnMut(&Met<'_>) -> Result<bool, E>,
     ) -> Result<bool, E> {
-        while let Ok(Some(frame)) = reader.next() {
+        let mut heard = Vec::new();
+        while let Ok(Some(frame)) = reader.next_hearing(&mut heard) {
+            if !heard.is_empty() {
+                hear(&mut heard)?;
+            }
             let number = frames_before + frame.number;
             let wanted = self.dissector.dissect(&frame, 0, &mut self.segment) == Verdict::Tcp
                 && self.filter.is_none_or(|f| f.matches(&self.segment));
@@ -71,6 +96,7 @@ impl<'a> Pass<'a> {
                 return Ok(false);
             }
         }
+        hear(&mut heard)?;
         Ok(true)
     }
 }

@@ -120,6 +120,11 @@ fn is_alike(a: Nanos, b: Nanos) -> bool {
     Nanos((a - b).0.abs()).times(10) <= b
 }
 
+/// The limit of a buffer for so many bytes in flight: with its overhead it takes twice as many, here in whole MiB.
+pub(super) fn buffer_for(need: u64) -> u64 {
+    need.saturating_mul(2).div_ceil(1 << 20) << 20
+}
+
 /// How long each of its pauses was, where they were alike.
 pub(super) fn rhythm_of(f: &Finding, c: &Brief) -> Option<Nanos> {
     let side = match f.side? {
@@ -160,6 +165,15 @@ pub(super) static CORKED: How = How {
 mod tests {
     use super::*;
     use crate::result::Frames;
+
+    #[test]
+    fn a_limit_that_is_needed_is_twice_the_window_in_whole_mib() {
+        let mib = |need| buffer_for(need) >> 20;
+        assert_eq!([1, 524_288, 524_289, 20_000_000].map(mib), [1, 1, 2, 39]);
+        let how = tcpwhy_base::FixId::Rmem.info().how;
+        let has = |what: &str| how.iter().filter(|row| row.text.contains(what)).count();
+        assert_eq!((has("{need_buffer}"), has("from Linux 6.16 on that is the default")), (1, 1));
+    }
 
     #[test]
     fn a_rhythm_is_ten_pauses_of_ten_milliseconds_four_of_five_of_them_alike() {

@@ -413,7 +413,7 @@ impl Ledger {
         cut: bool,
         parts: &mut Output,
     ) {
-        let place = self.count_exchange(ex, start, end);
+        let place = self.count_exchange(ex, (start, end), parts);
         let (duration, sums) = (end - start, &mut self.sums);
         sums.requests.times.add(duration, spans.iter().map(|s| (s.cause, s.duration())));
         let mut other = Nanos::ZERO;
@@ -432,7 +432,7 @@ impl Ledger {
 
     /// What [`Ledger::sum_exchange`] does for an exchange of which no spans are kept.
     fn sum_plain(&mut self, ex: &Recorded, plain: &PlainExchange, parts: &mut Output) {
-        let place = self.count_exchange(ex, ex.start, ex.last);
+        let place = self.count_exchange(ex, (ex.start, ex.last), parts);
         let (duration, sums) = (ex.last - ex.start, &mut self.sums);
         let rest = plain.after_first();
         let by_cause =
@@ -453,7 +453,9 @@ impl Ledger {
     }
 
     /// One more exchange.
-    fn count_exchange(&mut self, ex: &Recorded, start: Nanos, end: Nanos) -> Where {
+    fn count_exchange(&mut self, ex: &Recorded, (start, end): (Nanos, Nanos), parts: &mut Output) -> Where {
+        let times = (start, ex.asked_within(start, end), end);
+        parts.outline((self.connection, self.exchanges), times, ex.bytes.server > 0);
         let sums = &mut self.sums;
         sums.exchanges.count += 1;
         sums.exchanges.duration += end - start;

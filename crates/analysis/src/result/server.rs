@@ -27,7 +27,7 @@ pub struct Server {
     pub within: Option<Endpoint>,
     /// Whom it asked while it answered; some of them may be no part of what was chosen from the capture.
     pub asks: Vec<Endpoint>,
-    /// How long it paused within answers, as far as they are known in detail, if another server is asked meanwhile.
+    /// How long it paused within answers.
     pub(crate) pauses: Nanos,
 }
 

@@ -8,6 +8,7 @@ use super::{Analyzer, Slot, WITH_FINDINGS};
 use crate::fetch::fetch;
 use crate::findings::store::{At, Place};
 use crate::findings::{self, Basis};
+use crate::outlines::Outline;
 use crate::output::Output;
 use crate::result::{Connection, Finding, Totals};
 use crate::shared::Shared;
@@ -111,9 +112,10 @@ impl Analyzer {
     /// The same; without `settings` fixes do not say how they are made ([`Fix::how`](crate::Fix::how)), which
     /// is the most of what findings take.
     pub fn finish_stream_with(self, settings: bool) -> (Vec<Finding>, Totals) {
-        let Analyzer { stream, sums, kept, mut totals, scan, .. } = self;
-        let mut findings =
-            stream.map(|s| s.findings(sums, kept.inherent(), &mut totals, settings)).unwrap_or_default();
+        let Analyzer { stream, sums, mut kept, mut totals, scan, .. } = self;
+        let outlines = kept.take_outlines().map(|o| o.list().collect()).unwrap_or_default();
+        let made = stream.map(|s| s.findings(sums, kept.inherent(), outlines, &mut totals, settings));
+        let mut findings = made.unwrap_or_default();
         findings.extend(scan);
         findings::sort(&mut findings);
         (findings, totals)
@@ -145,6 +147,7 @@ impl Analyzer {
         let mut totals = Totals::default();
         let mut kept: Option<Output> = None;
         let mut sums: Option<Sums> = None;
+        let mut outlines: Option<Vec<Outline>> = None;
         let narrows = shards.iter().all(|shard| shard.narrows);
         let listed = shards.iter().find_map(|shard| shard.listed.as_ref()).map(Listed::most);
         let (mut lists, mut most_lost, mut stores) =
@@ -152,7 +155,13 @@ impl Analyzer {
         for (part, (shard, Numbered { ids, numbers })) in (0..).zip(shards.into_iter().zip(&mut numbered)) {
             let number = |id: u32| numbers.get(id as usize).copied().unwrap_or(id);
             let Analyzer {
-                done, bases, places, most_lost: of_part, kept: part_kept, sums: part_sums, ..
+                done,
+                bases,
+                places,
+                most_lost: of_part,
+                kept: mut part_kept,
+                sums: part_sums,
+                ..
             } = shard;
             totals.add_all(shard.totals);
             match &mut sums {
@@ -170,6 +179,9 @@ impl Analyzer {
                 places: places.into_iter(),
             });
             stores.push(bases);
+            if let Some(of_part) = part_kept.take_outlines() {
+                outlines.get_or_insert_default().extend(of_part.list());
+            }
             let empty = part_kept.like();
             kept.get_or_insert(empty).absorb(part_kept, number);
         }
@@ -194,7 +206,7 @@ impl Analyzer {
         totals.not_kept = totals.connections - done.len() as u64;
         totals.connections += totals.unlisted;
         let shared = Shared::among(&done, &totals.budget);
-        let mut findings = sums.findings(&inherent, |_| None, &done, shared, &mut totals);
+        let mut findings = sums.findings(&inherent, |_| None, (&done, outlines), shared, &mut totals);
         findings.extend(scan);
         findings::sort(&mut findings);
         let bases = Bases { stores, places };

@@ -64,6 +64,7 @@ impl Analyzer {
             return;
         }
         self.totals.connections += 1;
+        self.kept.outlines().into_iter().for_each(|outlines| outlines.end(&connection));
         self.totals.add_connection(&connection);
         if let Some(stream) = &mut self.stream {
             self.kept.give_own(&mut connection);

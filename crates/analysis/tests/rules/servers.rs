@@ -2,7 +2,7 @@
 //! counts twice.
 
 use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms};
-use tcpwhy_analysis::{Analysis, Server};
+use tcpwhy_analysis::{Analysis, Analyzer, Config, Detail, Finding, Server, Totals};
 use tcpwhy_base::{Cause, Endpoint, Nanos, Segment, Side};
 
 fn end(host: u8, port: u16) -> Endpoint {
@@ -28,7 +28,32 @@ fn together(parts: &[Vec<Segment>]) -> Analysis {
     for (i, s) in all.iter_mut().enumerate() {
         s.frame = i as u64 + 1;
     }
-    analyze(&all)
+    let analysis = analyze(&all);
+    let said = counted_once(&analysis.totals, &analysis.findings);
+    for detail in [Detail::None, Detail::Worst(1), Detail::All] {
+        let mut kept = Analyzer::new(Config { detail });
+        all.iter().for_each(|s| kept.push(s));
+        let kept = kept.finish();
+        assert_eq!(counted_once(&kept.totals, &kept.findings), said, "{detail:?}");
+        let mut stream = Analyzer::streaming(Config { detail });
+        for s in &all {
+            stream.push(s);
+            stream.ended().for_each(drop);
+        }
+        stream.end_all();
+        stream.ended().for_each(drop);
+        let (findings, totals) = stream.finish_stream();
+        assert_eq!(counted_once(&totals, &findings), said, "{detail:?}, as they end");
+    }
+    analysis
+}
+
+/// Whom each server was asked by, and what is counted of each cause: the same whatever is kept.
+fn counted_once(totals: &Totals, findings: &[Finding]) -> String {
+    let within: Vec<_> = totals.servers.iter().map(|s| (s.server, s.within, &s.asks)).collect();
+    let mut causes: Vec<_> = findings.iter().map(|f| (f.cause, f.side, f.of_requests())).collect();
+    causes.sort_unstable_by_key(|c| (c.0.id(), c.2));
+    format!("{within:?} {:?} {causes:?}", totals.request_budget().total())
 }
 
 fn server(analysis: &Analysis, end: Endpoint) -> &Server {

@@ -163,7 +163,11 @@ pub(super) const ROWS: &[FixInfo] = &[
                        about half of it payload; it does nothing where the program sets SO_SNDBUF (whose limit is \
                        net.core.wmem_max)",
             },
-            How { system: "Linux", text: "Needed here: a third value of at least twice {need_bytes} bytes" },
+            How {
+                system: "Linux",
+                text: "Needed here: a third value of {need_buffer} bytes or more, twice the {need_bytes} that this \
+                       path needs in flight, in whole MiB",
+            },
             How {
                 system: "FreeBSD",
                 text: "`sysctl kern.ipc.maxsockbuf=16777216 net.inet.tcp.sendbuf_max=16777216`",
@@ -184,10 +188,16 @@ pub(super) const ROWS: &[FixInfo] = &[
             How {
                 system: "Linux",
                 text: "`sysctl -w net.ipv4.tcp_rmem=\"4096 131072 33554432\"`: the third value is the \
-                       limit, a half to two thirds of it becomes window; for new connections (the scale is \
-                       chosen in the SYN); it does nothing where the program sets SO_RCVBUF",
+                       limit, a half to two thirds of it becomes window; from Linux 6.16 on that is the default with \
+                       4 GiB of memory or more (6291456 before; `sysctl net.ipv4.tcp_rmem` shows it): then only more \
+                       helps; for new connections (the scale is chosen in the SYN); it does nothing where the program \
+                       sets SO_RCVBUF",
             },
-            How { system: "Linux", text: "Needed here: a third value of at least twice {need_bytes} bytes" },
+            How {
+                system: "Linux",
+                text: "Needed here: a third value of {need_buffer} bytes or more, twice the {need_bytes} that this \
+                       path needs in flight, in whole MiB",
+            },
             How {
                 system: "Linux",
                 text: "`sysctl net.ipv4.tcp_moderate_rcvbuf` must be 1; net.core.rmem_max matters only for \

@@ -25,9 +25,18 @@ pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> Stri
     if let Some(text) = nothing(analysis, capture) {
         return text;
     }
+    let scan = analysis.findings.iter().find(|f| f.cause == Cause::Scan).map(Finding::why);
+    // What is listed of it stands for it: that is no connection to speak of.
+    let listed = analysis.totals.connections.saturating_sub(analysis.totals.unlisted);
+    if let Some(scan) = scan.as_ref().filter(|_| listed <= 1 && is_unanswered(analysis)) {
+        return scan.clone();
+    }
     let of_requests = without_empty(analysis, answer);
     let answer = of_requests.as_ref().unwrap_or(answer);
     let mut text = vec![who(analysis, answer)];
+    if capture.warnings.iter().any(|w| w.code == "counted_twice") {
+        text.push("What is in two of the captures counts twice here.".into());
+    }
     if answer.requests <= Nanos::ZERO {
         text.push(if is_unanswered(analysis) {
             let passed = answer.causes.iter().any(|p| p.idle + p.after > Nanos::ZERO);
@@ -60,8 +69,7 @@ pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> Stri
     text.extend(cut_off(analysis.totals.cut_off));
     text.extend(too_late(analysis.totals.too_late));
     text.extend(middle(analysis));
-    let scan = analysis.findings.iter().find(|f| f.cause == Cause::Scan);
-    text.extend(scan.map(Finding::why));
+    text.extend(scan);
     text.join(" ")
 }
 

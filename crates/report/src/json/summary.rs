@@ -89,7 +89,7 @@ pub struct Server {
     #[schemars(with = "String")]
     pub server: Shown<Endpoint>,
     /// The server that makes these requests while it answers its own, where one does: each lies within one of
-    /// that one's and their time is part of it. Not known with `--jsonl`.
+    /// that one's and their time is part of it.
     #[schemars(with = "Option<String>")]
     pub within: Option<Shown<Endpoint>>,
     /// How many connections.

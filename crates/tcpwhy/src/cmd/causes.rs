@@ -1,8 +1,10 @@
 use crate::args::Causes;
+use crate::closed;
 use crate::failure::Exit;
 use crate::output::Output;
 use crate::pages::{class, page};
 use anstyle::Style;
+use anyhow::Context as _;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use tcpwhy_base::{CAUSES, Cause, Class};
@@ -11,6 +13,7 @@ use tcpwhy_report::text::markdown::render;
 /// Lists the causes, as text or JSON, or prints the page of one.
 pub(crate) fn run(args: &Causes) -> anyhow::Result<Exit> {
     if args.json {
+        closed::is_open().context("cannot write standard output")?;
         tcpwhy_report::causes::json(&mut std::io::stdout().lock())?;
         return Ok(Exit::Done);
     }

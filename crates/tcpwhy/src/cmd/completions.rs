@@ -1,5 +1,7 @@
 use crate::args::{Args, Completions};
+use crate::closed;
 use crate::failure::Exit;
+use anyhow::Context as _;
 use clap::{Command, CommandFactory};
 use std::io::{self, Write};
 
@@ -7,7 +9,9 @@ use std::io::{self, Write};
 pub(crate) fn run(args: &Completions) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut with_short_form(Args::command()), "tcpwhy", &mut script);
-    io::stdout().write_all(&script)?;
+    closed::is_open()
+        .and_then(|()| io::stdout().write_all(&script))
+        .context("cannot write standard output")?;
     Ok(Exit::Done)
 }
 

@@ -88,6 +88,9 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Exit> {
     warnings.extend(of_window(window, &read));
     warnings.extend(aside);
     warnings.extend(taps::warning(&taps, &inputs, &analysis));
+    if !args.apart {
+        warnings.extend(taps::twice(&inputs, &read, &analysis, &stop));
+    }
     let connections = analysis.connection_count();
     let capture = load::capture(&inputs, read, connections, is_partial(args), warnings);
     let source = Source {

@@ -1,4 +1,5 @@
 use crate::args::{Args, EXIT_CODES, Man};
+use crate::closed;
 use crate::examples;
 use crate::failure::Exit;
 use anyhow::Context as _;
@@ -19,7 +20,8 @@ pub(crate) fn run(args: &Man) -> anyhow::Result<Exit> {
         }
         None => {
             let page = page(&command, "tcpwhy")?;
-            io::stdout().write_all(&page).context("cannot write to standard output")?;
+            let written = closed::is_open().and_then(|()| io::stdout().write_all(&page));
+            written.context("cannot write to standard output")?;
         }
     }
     Ok(Exit::Done)

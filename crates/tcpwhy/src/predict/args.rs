@@ -151,7 +151,7 @@ pub(crate) struct Predict {
     #[arg(long, value_enum, default_value = "table", requires = "sweep", help_heading = "Output")]
     pub(crate) format: Format,
 
-    /// One JSON document (docs/schema/predict-1.json)
+    /// One JSON document (docs/schema/predict-1.json); not of a sweep, which --format csv writes for programs
     #[arg(long, conflicts_with = "sweep", help_heading = "Output")]
     pub(crate) json: bool,
     /// Write to FILE, whole or not at all; what was there is replaced

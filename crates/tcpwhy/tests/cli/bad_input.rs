@@ -5,6 +5,9 @@ use crate::common::{ACK, Client, Dir, Pcap, SYN, ethernet, powerless, tcpwhy, tc
 #[test]
 fn missing() {
     tcpwhy(&["/nowhere/a.pcap"]).fails(3, &["/nowhere/a.pcap: no such file", "Check"]);
+    // A file whose length the kernel does not tell is not empty for that.
+    #[cfg(target_os = "linux")]
+    assert!(!tcpwhy(&["/proc/self/mem"]).err.contains("empty"));
 }
 
 /// An assistant's client shows the sentence to whoever set it up.

@@ -26,6 +26,8 @@ pub(crate) struct Pcap {
     /// Seconds at which its clock begins.
     pub(crate) epoch: u32,
     pub(crate) client_port: u16,
+    /// The last byte of the addresses of both.
+    pub(crate) hosts: (u8, u8),
     id: u16,
 }
 
@@ -39,7 +41,7 @@ impl Pcap {
         for word in [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 65535, link] {
             bytes.extend(word.to_le_bytes());
         }
-        Pcap { bytes, epoch: 1_700_000_000, client_port: 40_000, id: 0 }
+        Pcap { bytes, epoch: 1_700_000_000, client_port: 40_000, hosts: (1, 2), id: 0 }
     }
 
     /// A frame at `us` microseconds.
@@ -55,8 +57,8 @@ impl Pcap {
     /// A TCP packet over Ethernet and IPv4. Sequence numbers count from 1000 (client) and 5000 (server).
     pub(crate) fn tcp(&mut self, us: u64, from: End, flags: u8, seq: u32, ack: u32, len: usize) -> &mut Pcap {
         let (src, dst) = match from {
-            Client => ((1u8, self.client_port, 1000), (2u8, 80u16, 5000)),
-            Server => ((2, 80, 5000), (1, self.client_port, 1000)),
+            Client => ((self.hosts.0, self.client_port, 1000), (self.hosts.1, 80u16, 5000)),
+            Server => ((self.hosts.1, 80, 5000), (self.hosts.0, self.client_port, 1000)),
         };
         let options: &[u8] = if flags & SYN != 0 { &[2, 4, 5, 0xb4, 1, 3, 3, 7] } else { &[] };
         let mut tcp = Vec::new();

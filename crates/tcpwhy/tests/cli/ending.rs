@@ -1,6 +1,6 @@
 //! However the program is ended: nothing temporary stays, and a part is never taken for the whole.
 
-use crate::common::{Dir, Pcap, kill, program, smtp, tcpwhy, tcpwhy_with};
+use crate::common::{ACK, Client, Dir, PSH, Pcap, SYN, Server, kill, program, smtp, tcpwhy, tcpwhy_with};
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -360,6 +360,45 @@ fn planted_names_are_no_obstacle() {
     assert_eq!(names(&dir.0), ["page.html"], "the orphan is gone");
 }
 
+/// Of a request that a proxy passes on no moment counts twice, in whatever form it is said: the verdict is the same.
+#[test]
+fn the_verdict_does_not_depend_on_the_form_of_the_answer() {
+    let dir = Dir::new();
+    let mut pcap = Pcap::new();
+    for (at, hosts) in [(0, (1, 2)), (1_000, (2, 3))] {
+        pcap.hosts = hosts;
+        pcap.tcp(at, Client, SYN, 0, 0, 0);
+        pcap.tcp(at + 20, Server, SYN | ACK, 0, 1, 0);
+        pcap.tcp(at + 40, Client, ACK, 1, 1, 0);
+    }
+    for i in 0..20 {
+        let at = 1_000_000 + i * 100_000;
+        let (seq, ack) = (1 + i as u32 * 100, 1 + i as u32 * 200);
+        // A client asks 10.0.0.2, which takes 60 ms, and asks 10.0.0.3 meanwhile, which takes 50 of them.
+        for (hosts, from, end, flags, seq, ack, len) in [
+            ((1, 2), Client, 0, PSH | ACK, seq, ack, 100),
+            ((2, 3), Client, 5_000, PSH | ACK, seq, ack, 100),
+            ((2, 3), Server, 55_000, PSH | ACK, ack, seq + 100, 200),
+            ((2, 3), Client, 55_020, ACK, seq + 100, ack + 200, 0),
+            ((1, 2), Server, 60_000, PSH | ACK, ack, seq + 100, 200),
+            ((1, 2), Client, 60_020, ACK, seq + 100, ack + 200, 0),
+        ] {
+            pcap.hosts = hosts;
+            pcap.tcp(at + end, from, flags, seq, ack, len);
+        }
+    }
+    let path = dir.file("proxied.pcap", &pcap.bytes);
+    for form in ["-q", "--json", "--jsonl"] {
+        for detail in [&[][..], &["--exchanges", "all"], &["--exchanges", "none"]] {
+            // 20 times 60 ms; with both hops counted it would be 2.2 s.
+            for (condition, code) in [("server_think>1.5s", 0), ("server_think>1s", 4)] {
+                let args = [&[&path, "--fail-if", condition, form][..], detail].concat();
+                assert_eq!(tcpwhy(&args).code, code, "{args:?}");
+            }
+        }
+    }
+}
+
 /// Nobody reads the answer, or not to its end: what was found is so all the same.
 #[test]
 fn the_verdict_does_not_depend_on_who_reads_the_answer() {
@@ -376,4 +415,37 @@ fn the_verdict_does_not_depend_on_who_reads_the_answer() {
         drop(child.stdout.take());
         assert_eq!(child.wait().unwrap().code(), Some(code), "{args:?}");
     }
+}
+
+/// Nothing can be written to what whoever started it had closed, and nothing else is.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_closed_output_is_said() {
+    let dir = Dir::new();
+    let path = dir.file("smtp.pcap", &fs::read(smtp()).expect("a bundled capture"));
+    let shell = |script: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", script, env!("CARGO_BIN_EXE_tcpwhy"), &path]);
+        let done = command.stdout(Stdio::null()).output().expect("a shell");
+        (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
+    };
+    for what in [
+        "explain \"$1\"",
+        "explain --json \"$1\"",
+        "--jsonl \"$1\"",
+        "predict --rtt 10ms --request 1KiB --response 1KiB",
+        "causes --json",
+        "completions bash",
+        "man",
+        "--help",
+    ] {
+        let (code, said) = shell(&format!("\"$0\" {what} >&-"));
+        assert!(
+            code == Some(3) && said.contains("standard output: it was closed"),
+            "{what}: {code:?} {said}"
+        );
+    }
+    assert_eq!(shell("\"$0\" \"$1\" -o \"$1.txt\" >&-"), (Some(0), String::new()));
+    assert_eq!(shell("\"$0\" \"$1\" >/dev/null"), (Some(0), String::new()));
+    assert_eq!(shell("\"$0\" \"$1\" <&-"), (Some(0), String::new()));
 }

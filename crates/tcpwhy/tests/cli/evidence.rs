@@ -1,6 +1,6 @@
 //! Evidence leads to what it speaks of: the file, the packet, the connection.
 
-use crate::common::{Dir, tcpwhy};
+use crate::common::{Client, Dir, Pcap, SYN, tcpwhy};
 use std::fs;
 
 fn bundled(name: &str) -> String {
@@ -74,4 +74,20 @@ fn slow_openings_are_among_the_slowest_and_the_others_can_be_seen() {
     assert!(hint.trim_end().ends_with("--connection 7"), "{hint}");
     let left_out = rows(&["--exchanges", "worst=2"]);
     assert_eq!(left_out[3], "and 10 shorter: --top 7, or --exchanges all --top 13");
+}
+
+/// A scan is said first: the connection that stands for all of it is not one that anybody had.
+#[test]
+fn a_scan_is_not_one_connection() {
+    let (dir, mut pcap) = (Dir::new(), Pcap::new());
+    for n in 0..1_440 {
+        pcap.hosts = (1, 2 + (n % 240) as u8);
+        pcap.client_port = 40_000 + n;
+        pcap.tcp(u64::from(n) * 10_000, Client, SYN, 0, 0, 0);
+    }
+    let said = tcpwhy(&[&dir.file("scan.pcap", &pcap.bytes)]).out.replace('\n', " ");
+    assert!(
+        said.starts_with("10.0.0.1 asked 240 addresses (240 with their ports) with 1440 SYNs: none"),
+        "{said}"
+    );
 }

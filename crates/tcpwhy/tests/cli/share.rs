@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tcpwhy_base::{Endpoint, Nanos, Segment, SocketChange, SocketEvent};
+use tcpwhy_capture::{Dissector, Reader, Verdict, Writer};
 
 fn captures() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../captures");
@@ -107,6 +109,45 @@ fn a_slice_says_the_same() {
     let dir = Dir::new();
     let compared: usize = captures().iter().map(|file| slices_say_the_same(&dir.0, file)).sum();
     assert!(compared > 60, "{compared}");
+}
+
+/// A capture in which the client's kernel says of each write when it was made, and the same of a connection that is not in it.
+fn with_writes() -> std::io::Result<Vec<u8>> {
+    let mut reader = Reader::open(Path::new(&smtp())).expect("a bundled capture");
+    let (mut dissector, mut segment) = (Dissector::new(), Segment::EMPTY);
+    let mut writer = Writer::pcapng(Vec::new())?;
+    while let Ok(Some(frame)) = reader.next() {
+        if dissector.dissect(&frame, 0, &mut segment) == Verdict::Tcp
+            && segment.dst.port == 25
+            && segment.len > 0
+        {
+            let change = SocketChange::Write { from: segment.seq, bytes: segment.len, read: None };
+            let (local, remote) = (segment.src, segment.dst);
+            let time = Nanos(segment.time.0 - 1_000);
+            writer.event(&SocketEvent { time, local, remote, change })?;
+            let local = Endpoint { port: 9, ..local };
+            writer.event(&SocketEvent { time, local, remote, change })?;
+        }
+        writer.write(&frame, None)?;
+    }
+    writer.finish()
+}
+
+/// What the kernel said of a connection goes with its packets, by the addresses that these have now.
+#[test]
+fn a_slice_keeps_what_the_kernel_said() {
+    let dir = Dir::new();
+    let file = dir.file("told.pcapng", &with_writes().unwrap());
+    assert_eq!(slices_say_the_same(&dir.0, Path::new(&file)), 2);
+    let out = text(dir.0.join("slice.pcapng"));
+    let kernel = |file: &str| tcpwhy(&["explain", file, "--json"]).out.matches("\"kernel\"").count();
+    assert!(kernel(&out) > 10 && kernel(&out) == kernel(&file), "{}", kernel(&out));
+    let ran = tcpwhy(&["slice", &file, "--connection", "1", "--anonymize", "-o", &out]);
+    assert!(ran.err.contains("what the kernel said of it is in it"), "{}", ran.err);
+    let bytes = std::fs::read(&out).unwrap();
+    assert!(!bytes.windows(4).any(|w| w == [127, 0, 0, 1]), "its addresses are these");
+    let written = tcpwhy(&["slice", &smtp(), "--connection", "1", "-o", &out]);
+    assert!(!written.err.contains("kernel"), "{}", written.err);
 }
 
 /// Headers that were cut stay cut: the options of a SYN are not known to be absent.

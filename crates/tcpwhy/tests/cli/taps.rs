@@ -185,3 +185,46 @@ fn two_ends_are_not_compared_and_are_told_in_tables() {
         assert!(code == Some(0) && said.contains("tables have each of them twice"), "{said}");
     }
 }
+
+/// A folder of captures, some of which hold the same connections: these count twice, and it is said what to do.
+#[test]
+fn a_folder_of_both_ends_says_that_all_counts_twice() {
+    let (dir, pairs) = (Dir::new(), [both("loss_tail_tlp"), both("loss_syn_1")]);
+    let copy = |file: &str, to: &str| std::fs::copy(file, dir.0.join(to)).expect("room for a small file");
+    for (n, [client, server]) in pairs.iter().enumerate() {
+        copy(client, &format!("{n}.client.pcap.zst"));
+        copy(server, &format!("{n}.server.pcap.zst"));
+    }
+    let folder = dir.0.to_str().expect("a name of letters");
+    let json = tcpwhy(&["--json", folder]).json();
+    let said = warning(&json, "counted_twice").expect("it is said");
+    let text = said["text"].as_str().expect("a sentence");
+    let next = format!(
+        "`tcpwhy explain {folder}/0.client.pcap.zst {folder}/0.server.pcap.zst` explains them as one"
+    );
+    assert!(
+        text.starts_with("2 of 4 connections count twice")
+            && text.contains(&next)
+            && text.contains("and so do two others"),
+        "{text}"
+    );
+    let headline = json["summary"]["headline"].as_str().expect("a verdict");
+    assert!(headline.contains("What is in two of the captures counts twice here."), "{headline}");
+    assert!(
+        warning(&tcpwhy(&["--json", "--apart", folder]).json(), "counted_twice").is_none(),
+        "it is meant"
+    );
+    // The same capture by two names.
+    let dir = Dir::new();
+    let [a, b] = ["a.pcap.zst", "b.pcap.zst"].map(|name| dir.0.join(name));
+    for to in [&a, &b] {
+        std::fs::copy(&pairs[0][0], to).expect("room for a small file");
+    }
+    let json = tcpwhy(&["--json", a.to_str().expect("letters"), b.to_str().expect("letters")]).json();
+    let said = warning(&json, "counted_twice").expect("it is said")["text"].to_string();
+    assert!(said.contains("leave one of them out"), "{said}");
+    // What follows one another in time is not the same.
+    let apart = [bundled("captures/zeek__smtp_bdat.pcap"), pairs[0][0].clone()];
+    let json = tcpwhy(&["--json", &apart[0], &apart[1]]).json();
+    assert!(warning(&json, "counted_twice").is_none());
+}
