@@ -562,7 +562,7 @@ export interface Server {
   server: string;
   /**
    * The server that makes these requests while it answers its own, where one does: each lies within one of that
-   * one's and their time is part of it. Not known with `--jsonl`.
+   * one's and their time is part of it.
    */
   within: string | null;
   /** How many connections. */

@@ -33,7 +33,9 @@ pub(super) fn missing_copies(p: &Passage<'_>) -> Option<u32> {
 /// meanwhile would have left then, or the last segment again when the timer ended. Elsewhere the ACK passed and
 /// never came to the sender, as the time stamp that it echoes tells (rule 148).
 pub(super) fn new_probe(p: &Passage<'_>) -> Option<u32> {
-    if p.profile.os != Some("Linux")
+    // Mostly it is sooner, and no ACK has to be looked at.
+    if p.waited() < soonest(p)
+        || p.profile.os != Some("Linux")
         || p.segment.len > p.mss()
         || p.flow.recovery.is_some()
         || p.capture_drops
