@@ -139,6 +139,8 @@ impl Flow {
     }
 
     /// One more of them.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn sign(&mut self, t: Nanos) {
         let first = *self.first_sack.get_or_insert(t);
         self.signs_us = u32::try_from((t - first).0 / 1_000).unwrap_or(u32::MAX);

@@ -441,7 +441,7 @@ impl Half {
     /// How many packets are missing before this one, by the sender's numbers.
     #[inline(always)]
     pub(crate) fn missing_before(&mut self, segment: &Segment, profile: &Profile) -> u16 {
-        let missing = self.flow.numbering.missing(segment.ip_id, || profile.os == Some("Linux"));
+        let missing = self.flow.numbering.missing(segment.ip_id, profile);
         if missing > 0
             && segment.len == 0
             && let Some(last) = &mut self.flow.last
