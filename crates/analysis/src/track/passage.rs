@@ -32,7 +32,6 @@ pub(crate) struct Before {
     pub(crate) small_end: Seq,
 }
 
-/// A data segment among those before it.
 /// What is known of data that is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
@@ -44,6 +43,7 @@ pub(crate) enum Repeat {
     DroppedBehind,
 }
 
+/// A data segment among those before it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrived {
     pub(crate) arrival: Arrival,

@@ -138,7 +138,7 @@ pub(super) const ROWS: &[CauseInfo] = &[
         live_only: false,
         title: "Many short connections to one server",
         name: "short connections",
-        what: "one setup per request: reusing connections saves all but the first",
+        what: "one setup per request: reusing connections saves all but those that run side by side",
         at_reader: false,
         evidence: &[],
         flagged: None,
