@@ -46,14 +46,20 @@ pub(super) fn new_probe(p: &Passage<'_>) -> Option<u32> {
     let heard = p.acks.newest_first().find(|a| !p.left_before(a)).map(|a| a.time + p.path.own());
     let una = lost.map_or(p.flow.una, |a| a.una_before);
     let outstanding = p.arrived.before.nxt.minus(una).max(0) as u32;
-    let waited = p.time - heard.map_or(p.since.time, |at| at.max(p.since.time));
+    let waited = left(p) - heard.map_or(p.since.time, |at| at.max(p.since.time));
     let timer = waited >= soonest(p) && waited <= latest(p);
     (timer && outstanding >= p.mss().saturating_mul(2)).then_some(outstanding)
 }
 
+/// When it left, as it would have passed without a queue (rule 96). One that stood in a queue for longer than
+/// its sender waits echoes no stamp of the ACKs that passed meanwhile, and none of those was lost.
+fn left(p: &Passage<'_>) -> Nanos {
+    p.time - p.departed.on_its_way(p.time).map_or(Nanos::ZERO, |(under_way, _)| under_way)
+}
+
 /// Away from the sender: the first ACK that passed and cannot have come to it, later than jitter makes any.
 fn lost_ack<'a>(p: &Passage<'a>) -> Option<&'a Ack> {
-    let due = p.time - p.path.own() - p.late() - Nanos::millis(1);
+    let due = left(p) - p.path.own() - p.late() - Nanos::millis(1);
     let unheard = p.acks.newest_first().take_while(|a| p.left_before(a));
     unheard.filter(|a| a.ack.after(a.una_before)).last().filter(|a| a.time <= due)
 }

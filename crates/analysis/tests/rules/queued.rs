@@ -8,6 +8,11 @@ const PAIR: u32 = 2 * 1_448;
 /// A server that sends pairs of segments at these times, each so much later at the client than the way takes
 /// at a round trip of `rtt`. Its time stamps tick every so many milliseconds.
 fn pairs(rtt: Nanos, tick: u32, sends: impl Iterator<Item = (Nanos, Nanos)>) -> (Nanos, Nanos) {
+    pieces(PAIR, rtt, tick, sends)
+}
+
+/// The same of pieces of any length.
+fn pieces(len: u32, rtt: Nanos, tick: u32, sends: impl Iterator<Item = (Nanos, Nanos)>) -> (Nanos, Nanos) {
     let mut w = Wire::new(Tap::Client, rtt);
     w.handshake();
     w.client().data(100);
@@ -21,7 +26,7 @@ fn pairs(rtt: Nanos, tick: u32, sends: impl Iterator<Item = (Nanos, Nanos)>) -> 
             w.at(at).client().ack();
             continue;
         };
-        let packet = w.at(at).server().data(PAIR);
+        let packet = w.at(at).server().data(len);
         packet.segment.flags = TcpFlags(TcpFlags::ACK | TcpFlags::PSH);
         packet.segment.options.timestamps.iter_mut().for_each(|stamps| stamps.0 /= tick);
         packet.late(late);
@@ -75,4 +80,20 @@ fn a_writer_with_a_clock_of_its_own_pauses() {
     });
     let (pauses, queues) = pairs(ms(20), 1, sends);
     assert!(pauses > ms(150) && queues < ms(60), "{pauses} {queues}");
+}
+
+/// Trains that wait for 30 ms behind those of others, longer than two round trips without that: the ACKs that
+/// pass meanwhile are not lost because what comes then echoes none of them (rule 148).
+#[test]
+fn what_stood_in_a_queue_is_no_probe() {
+    let queued = |late: i64| {
+        let sends = (0..12).flat_map(move |train| {
+            let late = if train < 2 { 0 } else { late };
+            let start = 60 + 10 * train + (train - 2).max(0) * late;
+            (0..6).map(move |n| (ms(start) + us(400 * n), ms(late)))
+        });
+        pieces(PAIR / 2, ms(10), 1, sends)
+    };
+    let (pauses, queues) = queued(30);
+    assert!(pauses < ms(5) && queues > ms(150), "{pauses} {queues}");
 }
