@@ -34,13 +34,16 @@ pub fn predict(analysis: &mut Analysis) {
         f.cause.class() != Class::Application && f.cause.class() != Class::Unknown && f.share >= SHARE
     };
     // They stand worst first.
+    let mut lacking = Vec::new();
     for f in analysis.findings.iter_mut().filter(worth).take(FINDINGS) {
         let found = analysis.connections.binary_search_by_key(&f.example.connection, |c| c.id);
-        if let Ok(at) = found {
-            replay(f, &analysis.connections[at], &mut runs);
+        if let Ok(at) = found
+            && replay(f, &analysis.connections[at], &mut runs).is_err()
+        {
+            lacking.push((f.cause, f.side));
         }
     }
-    hear_each_other(analysis);
+    hear_each_other(analysis, &lacking);
     Reuse::among(&analysis.connections, all).spares(&mut analysis.findings);
     agree(&mut analysis.findings);
 }
@@ -54,8 +57,9 @@ fn refuted(findings: &[Finding]) -> Vec<FixId> {
 }
 
 /// What a replay says of a change holds for every finding whose time lies in the replayed part: where that
-/// finding was not replayed itself, the change saves it no more than all of that part.
-fn hear_each_other(analysis: &mut Analysis) {
+/// finding was not replayed itself, the change saves it no more than all of that part. Of what replays are
+/// `lacking` they say nothing.
+fn hear_each_other(analysis: &mut Analysis, lacking: &[(Cause, Option<Side>)]) {
     let said: Vec<(usize, Replay)> =
         analysis.findings.iter().enumerate().filter_map(|(at, f)| Some((at, *f.replay.clone()?))).collect();
     for (by, replay) in said.iter().filter(|(_, replay)| replay.trustworthy()) {
@@ -65,7 +69,8 @@ fn hear_each_other(analysis: &mut Analysis) {
         let c = &analysis.connections[at];
         for (_, f) in analysis.findings.iter_mut().enumerate().filter(|(at, _)| at != by) {
             let all = f.of_requests();
-            if all <= Nanos::ZERO || lost_in(f, c, replay.exchanges) < all {
+            let said = !lacking.contains(&(f.cause, f.side));
+            if !said || all <= Nanos::ZERO || lost_in(f, c, replay.exchanges) < all {
                 continue;
             }
             for fix in f.fixes.iter_mut().filter(|fix| !fix.replayed) {
@@ -81,8 +86,11 @@ fn hear_each_other(analysis: &mut Analysis) {
     }
 }
 
-fn replay(f: &mut Finding, c: &Connection, runs: &mut Runs<'_>) {
-    let Some((example, left)) = runs.example(c, f.example.exchange) else { return };
+/// The replay lacks what the finding is about.
+struct Lacking;
+
+fn replay(f: &mut Finding, c: &Connection, runs: &mut Runs<'_>) -> Result<(), Lacking> {
+    let Some((example, left)) = runs.example(c, f.example.exchange) else { return Ok(()) };
     let (exchanges, modelled) = (example.x.exchanges, example.before.time);
     let mut done = Replay {
         connection: c.id,
@@ -97,6 +105,13 @@ fn replay(f: &mut Finding, c: &Connection, runs: &mut Runs<'_>) {
     let cause = (f.cause, f.side);
     let cause_before = example.before.by(cause);
     let trusted = done.trustworthy();
+    // Where within a message a program paused is not replayed, nor what a window does behind that: if the most
+    // of this time, a hundredth of all or more, is in no replay, none can say that a fix of it is for nothing.
+    let lacks = |time: Nanos| time.times(2) < lost_here;
+    let shows = lost_here.times(100) >= done.observed;
+    if trusted && shows && lacks(cause_before) && !lacks(done.observed - modelled) {
+        return Err(Lacking);
+    }
     let fixes: Vec<FixId> = f.fixes.iter().map(|fix| fix.fix).collect();
     example.try_all(|change| fixes.contains(&change.fix), left);
     for (change, spent) in example.tried(|change| fixes.contains(&change.fix)) {
@@ -130,6 +145,7 @@ fn replay(f: &mut Finding, c: &Connection, runs: &mut Runs<'_>) {
     }
     done.together = example.together(left);
     f.replay = Some(Box::new(done));
+    Ok(())
 }
 
 /// What a cause took, and what comes in its place: on a connection that is kept, and lies idle, a window

@@ -364,3 +364,32 @@ fn a_tls_handshake_is_taken_out_as_turns() {
     assert_eq!(turns(Nanos::ZERO, 1), (1, 1, vec![flight("0 ns"), application.clone()]));
     assert_eq!(turns(ms(7), 2), (2, 1, vec![flight("7.00 ms"), flight("7.00 ms"), application]));
 }
+
+/// A head of an answer, a pause of its program, and its body behind a window that the pause has made small
+/// again: a replay, which knows how long programs pause and not where, has nothing of that, and cannot say that
+/// keeping the window is for nothing.
+#[test]
+fn a_replay_without_the_cause_refutes_no_fix() {
+    let mut w = Wire::new(Tap::Client, ms(30));
+    w.handshake();
+    w.after(ms(20)).client().data(100);
+    w.after(ms(15)).server().data(10 * MSS);
+    w.after(ms(15)).client().ack();
+    w.after(ms(15)).server().data(20 * MSS);
+    w.after(ms(15)).client().ack();
+    for _ in 0..2 {
+        w.after(ms(20)).client().data(100);
+        w.after(ms(15)).server().data(200);
+        w.after(ms(15)).client().ack();
+        w.after(ms(300)).server().data(10 * MSS);
+        w.after(ms(15)).client().ack();
+        w.after(ms(15)).server().data(4 * MSS);
+        w.after(ms(15)).client().ack();
+    }
+    let analysis = predicted(&w);
+    let f = finding(&analysis, Cause::IdleRestart);
+    assert!(f.replay.is_none() && f.refuted.is_empty(), "{f:?}");
+    assert!(!fix(f, FixId::NoIdleRestart).replayed);
+    let refuting = analysis.findings.iter().filter_map(|f| f.replay.as_ref()).flat_map(|r| &r.no_help);
+    assert!(refuting.clone().all(|n| n.id != FixId::NoIdleRestart.info().id));
+}
