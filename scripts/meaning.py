@@ -256,7 +256,7 @@ def self_test():
     def data(time, ack_time):
         return [spans.Segment(time, 0, 1, 1, 1460, 16, 1500), spans.Segment(ack_time, 1, 1, 1461, 0, 16, 40)]
 
-    flew = '{} bytes (2 segments) were in flight, 9000 had been before; the next left with the ACK (round trip {}).'
+    flew = '{} bytes (2 segments) were in flight, the window had been 9000 before; the next left with the ACK (round trip {}).'
     passed = '{} bytes passed; the bottleneck carries about 10 Mbit/s.'
     assert broken(('path_delay', 20, ''), ('slow_start', 20, flew.format(2920, '20 ms'))) == set()
     assert broken(('path_delay', 21, '')) == {'path_delay'}

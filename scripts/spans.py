@@ -18,7 +18,7 @@ TIME = r'(?P<{0}>\d[\d.]* (?:ns|µs|ms|s|min|h)\b(?: \d[\d.]* (?:ns|µs|ms|s|min
 SENTENCES = [
     re.compile(text)
     for text in (
-        r'^(?P<flight>\d+) bytes \(.*\) were in flight, (?P<before>\d+) had been before; .* \(round trip '
+        r'^(?P<flight>\d+) bytes \(.*\) were in flight, the window had been (?P<before>\d+) before; .* \(round trip '
         + TIME.format('trip'),
         r'^(?P<flight>\d+) bytes \(.*\) were in flight and the next left with the ACK \(round trip '
         + TIME.format('trip'),
@@ -218,7 +218,7 @@ def self_test():
         return Span({}, {}, 'gap', {'why': why}).figures()
 
     assert figures(
-        '14480 bytes (10 segments) were in flight, 23168 had been before; the next left with the ACK '
+        '14480 bytes (10 segments) were in flight, the window had been 23168 before; the next left with the ACK '
         '(round trip 20.1 ms).'
     ) == {'flight': 14480, 'before': 23168, 'trip': 20.1e6}
     assert figures('5520 bytes passed; the bottleneck carries about 115 Mbit/s.') == {'bytes': 5520, 'rate': 115e6}

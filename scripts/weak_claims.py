@@ -208,7 +208,7 @@ def self_test():
 
     drops = ['capture_drops']
     waited = 'Nothing for 2.00 s with 9 bytes unacknowledged, and no ACK'
-    flew = '{} bytes (2 segments) were in flight, 2000 had been before; the next left with the ACK (round trip 2 ms).'
+    flew = '{} bytes (2 segments) were in flight, the window had been 2000 before; the next left with the ACK (round trip 2 ms).'
     late = 'With {} bytes in flight the sender could send no more, and the ACK was 40.0 ms late.'
     for n, (yes, no) in enumerate(
         [

@@ -178,7 +178,7 @@ pub(super) fn limited(
     }
     write!(
         f,
-        "{flight} bytes ({segments}) were in flight, {before} had been before; the next left with the ACK (round trip {rtt})."
+        "{flight} bytes ({segments}) were in flight, the window had been {before} before; the next left with the ACK (round trip {rtt})."
     )
 }
 

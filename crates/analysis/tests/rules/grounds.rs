@@ -196,7 +196,7 @@ fn a_loss_is_over_when_its_flight_is_back() {
     }
     let c = w.connection();
     let said = c.exchanges[0].spans.iter().filter(|s| s.cause == Cause::CongestionWindow);
-    let below: Vec<bool> = said.map(|s| s.facts.sentence().contains("had been before")).collect();
+    let below: Vec<bool> = said.map(|s| s.facts.sentence().contains("the window had been ")).collect();
     assert_eq!(below, [true, true, true, false], "{:?}", c.budget);
 }
 

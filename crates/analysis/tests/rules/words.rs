@@ -103,7 +103,7 @@ const SENTENCES: &[(Facts, &str)] = &[
     ),
     (
         Facts::Flight { flight: 2_896, segments: 2, rtt: Nanos::millis(20), before: 14_480 },
-        "2896 bytes (2 segments) were in flight, 14480 had been before; the next left with the ACK (round trip 20.0 ms).",
+        "2896 bytes (2 segments) were in flight, the window had been 14480 before; the next left with the ACK (round trip 20.0 ms).",
     ),
     (
         Facts::Spread { flight: 37_888 },
