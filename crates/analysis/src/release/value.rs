@@ -250,6 +250,8 @@ pub(crate) struct Pause {
     pub(crate) there: bool,
     /// Whoever reads what it sends had left some of it in each window that was offered lately (rule 21).
     pub(crate) unread: bool,
+    /// A full segment had left before it that need not have ended a write, and that nothing was held behind (rule 149).
+    pub(crate) goes_on: bool,
 }
 
 impl Pause {
@@ -258,11 +260,12 @@ impl Pause {
         self.full &= next.full;
         self.stood &= next.stood;
         self.unread &= next.unread;
+        self.goes_on &= next.goes_on;
         self.flight = self.flight.max(next.flight);
     }
 }
 
-at_rest! { Pause { outstanding, flight, full, stood, there, unread } }
+at_rest! { Pause { outstanding, flight, full, stood, there, unread, goes_on } }
 
 /// Whether a response that came late may have been lost once before it passed the tap, which looks the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
