@@ -215,15 +215,13 @@ fn a_missing_packet_and_a_timer_in_the_middle_of_an_answer() {
     assert_eq!(found, [Cause::SenderPause, probe, probe, timer, timer]);
 }
 
-/// Full segments in the middle of a run, each 3.6 ms after the one before: a timer spaces them, of a stack that is not known
-/// from eight on.
+/// Full segments in the middle of a run, each 3.6 ms after the one before: a timer spaces them, from eight on.
 #[test]
 fn eight_spaced_segments_are_pacing() {
     let paced = |segments: i64, order: u32| {
         let mut w = Wire::new(Tap::Server, ms(20));
         w.host[1].order = order;
-        w.handshake();
-        w.at(ms(30)).client().data(100);
+        w.handshake().at(ms(30)).client().data(100);
         for i in 0..segments {
             w.at(ms(40) + us(3_600 * i)).server().data(MSS);
         }
@@ -233,7 +231,6 @@ fn eight_spaced_segments_are_pacing() {
     };
     assert_eq!(paced(9, 0), (us(3_600 * 8), Nanos::ZERO));
     assert_eq!(paced(8, 0), (Nanos::ZERO, us(3_600 * 7)));
-    // Linux marks the end of a write.
     assert_eq!(paced(8, 0x342), (us(3_600 * 7), Nanos::ZERO));
 }
 
