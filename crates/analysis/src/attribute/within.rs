@@ -2,7 +2,7 @@
 
 use crate::attribute::context::Context;
 use crate::attribute::woken::{clocked, written};
-use crate::release::{Pause, Wait};
+use crate::release::Pause;
 use crate::step::Step;
 use tcpwhy_base::{Cause, Nanos, Source};
 
@@ -48,8 +48,8 @@ fn forget_what_is_no_pace(context: &Context, message: &mut [Step]) {
         let before = bytes_before(&mut left, step);
         let little = before <= pair || step.duration() <= PACKET.times(i64::from(step.releases.max(1)));
         let paced = little && context.nagle_holds == 0 && each(step, before) <= fastest.saturating_mul(GAINS);
-        if let Wait::Pause(pause) = &mut step.wait {
-            pause.goes_on &= paced;
+        if !paced {
+            step.was_written();
         }
     }
 }

@@ -255,6 +255,11 @@ pub(crate) struct Pause {
 }
 
 impl Pause {
+    /// All that was there had left: it ended with what was written next.
+    pub(crate) fn was_written(&mut self) {
+        self.goes_on = false;
+    }
+
     /// Both waits are one.
     pub(crate) fn join(&mut self, next: &Pause) {
         self.full &= next.full;
