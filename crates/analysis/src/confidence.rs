@@ -194,6 +194,8 @@ pub(crate) enum Evidence {
     /// What came before a pause shorter than a round trip were packets of whole segments: a writer's pieces
     /// seldom end so.
     WholePackets,
+    /// No more of them than a pace lets go at once (rule 149).
+    Pairs,
 }
 
 impl Evidence {
@@ -226,6 +228,8 @@ impl Evidence {
             // Captures with labels have no writer of whole segments (of 0.18 s so called none was one's); a
             // proxy that passes on what came is one.
             Evidence::WholePackets => (0.35, Cause::Pacing),
+            // In runs of BBR and servers that never pause all were a pace's; of proxies nothing is known.
+            Evidence::Pairs => (0.5, Cause::Pacing),
         }
     }
 

@@ -100,6 +100,13 @@ impl Step {
         }
     }
 
+    /// No pace set apart what it waited for (rule 149).
+    pub(crate) fn was_written(&mut self) {
+        if let Wait::Pause(pause) = &mut self.wait {
+            pause.was_written();
+        }
+    }
+
     /// How long.
     #[inline]
     pub(crate) fn duration(&self) -> Nanos {

@@ -115,7 +115,9 @@ fn against_probe(context: &Context, step: &Step) -> Option<Evidence> {
 fn against_pause(context: &Context, step: &Step) -> Option<Evidence> {
     let timer = context.hidden_timer[step.sender].filter(|_| !context.near(step.sender));
     if timer.is_none_or(|timer| !is_as_late_as_a_timer(step.duration(), timer)) {
-        return may_be_paced(context, step).then_some(Evidence::WholePackets);
+        let little = step.pause().is_some_and(|p| p.goes_on);
+        let evidence = if little { Evidence::Pairs } else { Evidence::WholePackets };
+        return may_be_paced(context, step).then_some(evidence);
     }
     Some(if step.pushed { Evidence::SilentAsATimer } else { Evidence::SilentWithinAWrite })
 }
@@ -124,6 +126,6 @@ fn against_pause(context: &Context, step: &Step) -> Option<Evidence> {
 /// nothing tells who set them apart, their sender may have (rule 87).
 fn may_be_paced(context: &Context, step: &Step) -> bool {
     let each = Nanos(step.duration().0 / i64::from(step.releases.max(1)));
-    let whole = step.may_go_on && step.pushed && step.pause().is_some_and(|p| p.full);
+    let whole = step.may_go_on && step.pushed && step.pause().is_some_and(|p| p.full || p.goes_on);
     whole && each < context.rtt && !context.paced[step.sender]
 }

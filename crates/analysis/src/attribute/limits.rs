@@ -6,6 +6,7 @@ use crate::attribute::context::{Carry, Context};
 use crate::attribute::is_plain;
 use crate::attribute::link::{at_its_pace, saturated};
 use crate::attribute::pace::{apart, goes_by_little, is_paced, pace};
+use crate::attribute::within::paced_within;
 use crate::attribute::woken::{PLATEAU, clocked, emptied, flight_of, is_cut, wakes_the_writer, written};
 use crate::release::Wait;
 use crate::step::Step;
@@ -154,7 +155,8 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
     }
     room_unused(steps, limits, mss);
     avoids_congestion(context, steps, limits, mss);
-    windows.stops > 0 || pace.is_some()
+    let within = paced_within(context, steps, limits);
+    windows.stops > 0 || pace.is_some() || within
 }
 
 /// What flights that stay the same are limited by, where no window shows.

@@ -15,6 +15,7 @@ mod plain;
 mod spread;
 mod turns;
 mod waits;
+mod within;
 mod woken;
 
 pub(crate) use context::{Carry, Context};
@@ -95,6 +96,7 @@ fn attribute_any(
         debug_assert!(before.is_none_or(|before| before == format!("{steps:?}")));
     }
     give_probe_waits_to_the_loss(context, steps);
+    within::judge_waits_within(context, steps);
     let full_or_paced = limits::flight_limits(context, steps, carry, limits);
     if holds || cfg!(debug_assertions) {
         let before = (!holds).then(|| format!("{steps:?}"));

@@ -63,7 +63,9 @@ pub(super) fn by_a_duplicate(p: &Passage<'_>) -> Option<u32> {
     let (start, reaction) = (p.since.time, p.path.own());
     let first = if p.path.is_near() { last } else { first };
     let (from, to) = (p.time - reaction - p.late(), p.time - reaction + p.path.early());
-    let flight = p.arrived.before.nxt.minus(p.flow.una).max(0) as u32;
+    // What closed the hole at the tap had not come to the sender by then.
+    let una = p.acks.newest_first().take_while(|a| a.time > to).last().map_or(p.flow.una, |a| a.una_before);
+    let flight = p.arrived.before.nxt.minus(una).max(0) as u32;
     let may = flight > 0 && last >= from && first <= to && last > start - reaction;
     may.then_some(flight)
 }

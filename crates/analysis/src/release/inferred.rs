@@ -376,7 +376,7 @@ fn without_ack(p: &Passage<'_>, habits: &Habits) -> Release {
     let full = !flow.is_small(flow.last_len()) && !flow.is_small(p.segment.len);
     // Away from the sender a queue on the path hides which ACK it was. A run of full segments goes on: no write ended
     // before it, for its last segment would be pushed (rule 69), so some ACK released it if no timer did.
-    let goes_on = full && !p.pushed();
+    let goes_on = !p.pushed() && (full || p.goes_on());
     let mid_run =
         !p.path.is_near() && goes_on && !flow.paced && dt < rtt + p.profile.rto_floor && !p.was_free();
     // Within the first round trip of a message no ACK of it has come round: they were sent together, and the link
@@ -449,7 +449,8 @@ fn by_timer_or_writer(p: &Passage<'_>, habits: &Habits, full: bool) -> Wait {
     // Writers that wait for buffer space wake a moment after the ACK; the flight tells.
     let stood = p.under_way().perhaps >= p.waited();
     let unread = full && p.acks.newest_first().next().is_some_and(|ack| lies_there(p, ack, p.path.rtt));
-    Wait::Pause(Pause { outstanding, flight: recent_flight(p), full, stood, there: false, unread })
+    let goes_on = p.goes_on() && (outstanding > 0 || !p.path.is_near() && !p.was_free());
+    Wait::Pause(Pause { outstanding, flight: recent_flight(p), full, stood, there: false, unread, goes_on })
 }
 
 /// Bytes that were in flight when the last ACK before the segment came in, if that was in the last quarter of

@@ -24,7 +24,18 @@ pub(super) fn missing_copies(p: &Passage<'_>) -> Option<u32> {
     let before_it = p.segment.seq.minus(p.arrived.before.nxt).max(0) as u32;
     let copies = u32::from(p.missing).saturating_sub(before_it.div_ceil(p.mss()));
     let probed = p.profile.os == Some("Linux") && p.waited() >= soonest(p);
-    (copies == 1 && probed && lost_ack(p).is_some()).then_some(1)
+    (copies == 1 && probed && (lost_ack(p).is_some() || had_nothing_to_say(p))).then_some(1)
+}
+
+/// What is missing was data: its sender had acknowledged all that had come when the segment before left, and
+/// nothing came since that has to be (RFC 9293, 3.10.7.4). That was in flight with it, for of one alone the probe is later.
+fn had_nothing_to_say(p: &Passage<'_>) -> bool {
+    let nxt = p.peer.nxt;
+    if !p.arrived.before.nxt.after(p.flow.una) {
+        return false;
+    }
+    let before = p.peer_acks.newest_first().find(|a| a.time <= p.since.time);
+    before.is_some_and(|a| !a.ack.before(nxt))
 }
 
 /// A tail loss probe sends new data where there is some (RFC 8985, 7.3; `tcp_send_loss_probe`), one segment:

@@ -12,7 +12,7 @@ pub(super) fn retransmission(p: &Passage<'_>) -> Release {
         return Release::inferred(wait).with_ack(told.frame);
     }
     let repair = repair_of(p);
-    let mut sign = flow.first_sack.filter(|&f| repair == Repair::Fast && f < p.time);
+    let mut sign = flow.first_sack().filter(|&f| repair == Repair::Fast && f < p.time);
     if let Some(start) = flow.flight_start
         && repair == Repair::Fast
         && p.segment.seq == flow.una
@@ -58,7 +58,7 @@ fn repair_of(p: &Passage<'_>) -> Repair {
     // Without a round trip nobody knows how late a probe may be.
     let measured = p.path.reaction.is_some() && p.path.peer_reaction.is_some();
     // A probe sends the last segment again (RFC 8985, 7.3); signs of a later arrival make it a fast repair.
-    match flow.first_sack {
+    match flow.first_sack() {
         Some(first) if !long && !stale(first) => Repair::Fast,
         // Never later than the timeout (RFC 8985, 7.2), which here may seem shorter than it was.
         _ if end == p.arrived.before.nxt
@@ -68,7 +68,7 @@ fn repair_of(p: &Passage<'_>) -> Repair {
             Repair::Probe
         }
         _ if quiet >= Nanos::millis(190) => Repair::Timeout,
-        _ if flow.first_sack.is_none() && flow.dup_acks == 0 && quiet > rtt.part(2) => Repair::Timeout,
+        _ if !flow.has_hole && flow.dup_acks == 0 && quiet > rtt.part(2) => Repair::Timeout,
         _ => Repair::Fast,
     }
 }

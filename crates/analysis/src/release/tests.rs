@@ -158,7 +158,7 @@ impl Row {
 }
 
 fn pause(outstanding: u32, full: bool) -> Wait {
-    Wait::Pause(Pause { outstanding, full, ..Pause::default() })
+    Wait::Pause(Pause { outstanding, full, goes_on: outstanding > 0, ..Pause::default() })
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn data_that_had_passed_repairs_a_loss() {
     });
     assert_eq!(acked.loss, None, "the silence begins with the wait itself");
     // SACKs had come: a fast repair, since the first of them.
-    let fast = again(40, |r| r.flow.first_sack = Some(START + ms(25)));
+    let fast = again(40, |r| (r.flow.signed, r.flow.has_hole) = (START + ms(25), true));
     assert_eq!((fast.wait, fast.loss), (loss(Repair::Fast), Some((Repair::Fast, START + ms(25)))));
     // One goes on.
     let recovery = |r: &mut Row| {

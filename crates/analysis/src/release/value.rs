@@ -250,19 +250,27 @@ pub(crate) struct Pause {
     pub(crate) there: bool,
     /// Whoever reads what it sends had left some of it in each window that was offered lately (rule 21).
     pub(crate) unread: bool,
+    /// A full segment had left before it that need not have ended a write, and that nothing was held behind (rule 149).
+    pub(crate) goes_on: bool,
 }
 
 impl Pause {
+    /// All that was there had left: it ended with what was written next.
+    pub(crate) fn was_written(&mut self) {
+        self.goes_on = false;
+    }
+
     /// Both waits are one.
     pub(crate) fn join(&mut self, next: &Pause) {
         self.full &= next.full;
         self.stood &= next.stood;
         self.unread &= next.unread;
+        self.goes_on &= next.goes_on;
         self.flight = self.flight.max(next.flight);
     }
 }
 
-at_rest! { Pause { outstanding, flight, full, stood, there, unread } }
+at_rest! { Pause { outstanding, flight, full, stood, there, unread, goes_on } }
 
 /// Whether a response that came late may have been lost once before it passed the tap, which looks the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

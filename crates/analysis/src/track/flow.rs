@@ -38,8 +38,10 @@ pub(crate) struct Flow {
     /// When the flight in progress began, and when `una` last moved.
     pub(crate) flight_start: Option<Nanos>,
     pub(crate) last_advance: Option<Nanos>,
-    /// First duplicate ACK or SACK since the last advance, and how many of the former.
-    pub(crate) first_sack: Option<Nanos>,
+    /// First duplicate ACK or SACK of the latest hole, or zero, whether it is still open at the tap, and how many of the
+    /// former came since the last advance.
+    pub(crate) signed: Nanos,
+    pub(crate) has_hole: bool,
     pub(crate) dup_acks: u16,
     /// How long after the first of them the last one came, microseconds.
     pub(crate) signs_us: u32,
@@ -67,7 +69,7 @@ pub(crate) struct Flow {
 at_rest! {
     Flow {
         seen, acked, base, nxt, una, edge as Edge, edge_known, window as Size, raw_window, mss, small_end,
-        last, flight_start, last_advance, first_sack, dup_acks, signs_us, recovery, cwnd, rtt, round, beginning,
+        last, flight_start, last_advance, signed, has_hole, dup_acks, signs_us, recovery, cwnd, rtt, round, beginning,
         numbering, probed, packed, paced, ignores_acks, too_big,
     }
 }
@@ -133,17 +135,27 @@ impl Flow {
         (!told.seq.before(self.una) && !segment.seq.after(told.seq)).then_some(told)
     }
 
-    /// The first and the last sign of a hole, duplicate ACKs and SACK blocks, as long as there is one.
+    /// The first and the last sign of the latest hole, duplicate ACKs and SACK blocks: what is closed at the tap still
+    /// lets go what has not passed yet.
     pub(crate) fn signs(&self) -> Option<(Nanos, Nanos)> {
-        self.first_sack.map(|first| (first, first + Nanos::micros(i64::from(self.signs_us))))
+        let last = || self.signed + Nanos::micros(i64::from(self.signs_us));
+        (self.signed > Nanos::ZERO).then(|| (self.signed, last()))
+    }
+
+    /// The first sign of a hole that is open.
+    #[inline]
+    pub(crate) fn first_sack(&self) -> Option<Nanos> {
+        self.has_hole.then_some(self.signed)
     }
 
     /// One more of them.
     #[cold]
     #[inline(never)]
     pub(crate) fn sign(&mut self, t: Nanos) {
-        let first = *self.first_sack.get_or_insert(t);
-        self.signs_us = u32::try_from((t - first).0 / 1_000).unwrap_or(u32::MAX);
+        if !std::mem::replace(&mut self.has_hole, true) {
+            self.signed = t;
+        }
+        self.signs_us = u32::try_from((t - self.signed).0 / 1_000).unwrap_or(u32::MAX);
     }
 
     /// How its losses are being repaired, if they are.

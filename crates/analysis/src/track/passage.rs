@@ -220,6 +220,15 @@ impl Passage<'_> {
         self.flow.last.is_some_and(|l| l.whole) && self.profile.os == Some("Linux")
     }
 
+    /// A full segment had left that need not have ended a write: it has no PSH (`tcp_push` sets that), or Linux set it on a
+    /// packet of several (rule 87). What Nagle's algorithm may hold behind it, behind a partial one that is not
+    /// acknowledged (`tcp_minshall_check`), is another thing.
+    pub(crate) fn goes_on(&self) -> bool {
+        let full = self.flow.last.is_some_and(|l| !self.flow.is_small(l.len));
+        let held = || self.arrived.before.small_end.after(self.flow.una);
+        full && (!self.pushed() || self.may_go_on()) && !held()
+    }
+
     /// Nothing was in flight for longer than a wake-up takes (rule 49): no limit of TCP held the segment, for
     /// each of them needs unacknowledged data. Away from the sender an eighth of its reaction time is jitter.
     /// Without PSH more had been written (RFC 9293, 3.9.1.2; `tcp_push` marks the end of a write, BSD the

@@ -291,8 +291,7 @@ impl Tracker {
         let end = segment.seq + segment.len;
         let taken = flow.acked && flow.una.after(flow.base) || peer.nxt.after(peer.base);
         // Beside the receiver all before it has come as well, where nothing is missing.
-        let whole =
-            (beside || segment.seq.at_or_before(flow.una)) && flow.first_sack.is_none() && flow.dup_acks == 0;
+        let whole = (beside || segment.seq.at_or_before(flow.una)) && !flow.has_hole && flow.dup_acks == 0;
         let repaired = flow.recovery.as_ref().is_some_and(|r| r.kind != Repair::Spurious);
         let room = flow.edge_known && end.at_or_before(flow.edge);
         let alone = segment.seq == flow.una && segment.seq_end() == flow.nxt && flow.is_small(segment.len);

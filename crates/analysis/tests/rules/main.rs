@@ -51,6 +51,7 @@ mod trips;
 mod unseen;
 mod window;
 mod windows;
+mod within;
 mod words;
 
 use tcpwhy_base::{CAUSES, Cause, Kind};

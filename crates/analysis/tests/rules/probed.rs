@@ -88,3 +88,42 @@ fn few_segments_after_a_loss_are_no_pause_of_the_writer() {
         assert_eq!(took(&w, Cause::CongestionWindow), [60, 0], "{tap:?}");
     }
 }
+
+/// The last segment of an answer is lost, and its ACK of the rest waits to be delayed: what is missing by its number is no ACK,
+/// for the server had nothing to acknowledge, and it is probed for after two round trips.
+#[test]
+fn a_probed_tail_is_no_pause_of_the_writer() {
+    let of = |asks: bool| {
+        let mut w = asked(Tap::Client);
+        w.server().data(MSS);
+        w.at(ms(50)).client().ack();
+        w.at(ms(80)).client().data(100);
+        w.at(ms(90)).server().data(MSS);
+        w.server().data(500).lost_before_tap();
+        if asks {
+            w.at(ms(112)).client().data(10);
+        }
+        w.at(ms(136)).server().repeat(2 * MSS, 500);
+        w.at(ms(146)).client().ack();
+        took(&w, Cause::TailLossProbe)
+    };
+    assert_eq!(of(false), [46, 0]);
+    // What was asked for since may have been acknowledged by the packet that is missing.
+    assert_eq!(of(true)[0], 0);
+}
+
+/// Which window lets a segment go is not known any more when it passes beside the client: the hole is closed there, while the
+/// sender has heard of what lies beyond it only.
+#[test]
+fn what_a_duplicate_let_go_before_its_hole_was_closed() {
+    let mut w = asked(Tap::Client);
+    w.server().data(MSS).lost_before_tap();
+    (0..5).for_each(|_| _ = w.server().data(MSS));
+    w.at(ms(50)).client().ack();
+    w.after(us(300)).client().ack();
+    w.at(ms(55)).server().repeat(0, MSS);
+    w.at(us(60_200)).server().data(500);
+    w.at(ms(65)).client().ack();
+    w.at(us(70_200)).client().ack();
+    assert_eq!(took(&w, Cause::SenderPause), [0, 0]);
+}

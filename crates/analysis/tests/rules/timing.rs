@@ -215,12 +215,13 @@ fn a_missing_packet_and_a_timer_in_the_middle_of_an_answer() {
     assert_eq!(found, [Cause::SenderPause, probe, probe, timer, timer]);
 }
 
-/// Every write comes `apart` after the one before, full segments in the middle of a run: a timer spaces them, from eight on.
+/// Full segments in the middle of a run, each 3.6 ms after the one before: a timer spaces them, from eight on.
 #[test]
 fn eight_spaced_segments_are_pacing() {
-    let paced = |segments: i64| {
-        let mut w = opened(Tap::Server, ms(20));
-        w.at(ms(30)).client().data(100);
+    let paced = |segments: i64, order: u32| {
+        let mut w = Wire::new(Tap::Server, ms(20));
+        w.host[1].order = order;
+        w.handshake().at(ms(30)).client().data(100);
         for i in 0..segments {
             w.at(ms(40) + us(3_600 * i)).server().data(MSS);
         }
@@ -228,8 +229,9 @@ fn eight_spaced_segments_are_pacing() {
         let c = w.connection();
         (c.budget.get(Cause::Pacing), c.budget.get(Cause::SenderPause))
     };
-    assert_eq!(paced(9), (us(3_600 * 8), Nanos::ZERO));
-    assert_eq!(paced(8), (Nanos::ZERO, us(3_600 * 7)));
+    assert_eq!(paced(9, 0), (us(3_600 * 8), Nanos::ZERO));
+    assert_eq!(paced(8, 0), (Nanos::ZERO, us(3_600 * 7)));
+    assert_eq!(paced(8, 0x342), (us(3_600 * 7), Nanos::ZERO));
 }
 
 /// Small writes that come by themselves, more than twice as many as the spaced segments: so do those.

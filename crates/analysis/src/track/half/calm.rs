@@ -25,7 +25,7 @@ impl Half {
             && flow.edge_known
             && flow.mss > 0
             && flow.recovery.is_none()
-            && flow.first_sack.is_none()
+            && !flow.has_hole
             && flow.dup_acks == 0
             && self.holes.is_empty()
             && !self.edge_unscaled

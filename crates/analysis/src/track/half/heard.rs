@@ -30,7 +30,7 @@ impl Half {
         let edge = ack + window;
         // What a probe of the tail repairs has nothing behind it, unless a SACK block says so.
         let hole = !self.holes.is_empty()
-            || flow.first_sack.is_some()
+            || flow.has_hole
             || flow.repair().is_some_and(|repair| repair != Repair::Probe)
             || self.holes.filled_within(flow.una, ack);
         if self.edge_unscaled && shift.is_some() {
@@ -136,7 +136,7 @@ impl Half {
                 flow.sign(t);
             }
         } else if advance && flow.recovery.is_none() {
-            flow.first_sack = None;
+            flow.has_hole = false;
         }
     }
 
@@ -201,7 +201,7 @@ impl Half {
     fn was_read_late(&self, gap: Nanos, view: &View) -> bool {
         let flow = &self.flow;
         let probed = matches!(flow.repair(), None | Some(Repair::Probe));
-        let sure = view.rtt > Nanos::ZERO && probed && flow.first_sack.is_none();
+        let sure = view.rtt > Nanos::ZERO && probed && !flow.has_hole;
         let now = self.acks.newest_first().next();
         sure && gap > train_pause(Some(view.rtt), Nanos::ZERO)
             && now.is_some_and(|now| self.acks.is_read_late(now, flow.mss))
@@ -211,7 +211,7 @@ impl Half {
     #[inline]
     fn left_beside(&mut self, t: Nanos, view: &View) -> Option<Left> {
         let (una, packed) = (self.flow.una, self.is_packed(t, view));
-        if self.flow.recovery.is_some() || self.flow.first_sack.is_some() {
+        if self.flow.recovery.is_some() || self.flow.has_hole {
             return None;
         }
         let leaving = self.rate.leaving()?;
@@ -241,7 +241,7 @@ impl Half {
         };
         let even = self.rate.is_running() && self.rate.is_even(t) && in_flight >= 2 * mss && queued();
         let prompt = advance >= 2 * mss || gap < delayed_from(view.rtt);
-        flow.recovery.is_none() && flow.first_sack.is_none() && (even || together && prompt)
+        flow.recovery.is_none() && !flow.has_hole && (even || together && prompt)
     }
 
     /// What the acknowledgement of more bytes says of a recovery: another name for its losses, and whether it
@@ -258,10 +258,10 @@ impl Half {
             return (None, None);
         };
         let renamed = recovery.came_through(flow.una, flow.mss);
-        let ended = recovery.ended(flow.una, t, flow.first_sack.is_some(), view.soonest_answer());
+        let ended = recovery.ended(flow.una, t, flow.has_hole, view.soonest_answer());
         if ended.is_some() {
             flow.recovery = None;
-            flow.first_sack = None;
+            flow.has_hole = false;
         }
         (renamed, ended)
     }

@@ -343,7 +343,7 @@ impl Half {
     pub(crate) fn begins_anew(&mut self, seq: Seq) {
         let flow = &mut self.flow;
         (flow.base, flow.nxt, flow.una, flow.small_end) = (seq, seq, seq, seq);
-        (flow.edge_known, flow.first_sack, flow.dup_acks) = (false, None, 0);
+        (flow.edge_known, flow.has_hole, flow.dup_acks) = (false, false, 0);
         self.moved = None;
         self.holes = Holes::default();
         self.acks = std::mem::take(&mut self.acks).emptied();
