@@ -278,6 +278,10 @@ def totals(answer, facts, report):
             first, last = min(first, c['start_ns']), max(last, c['end_ns'])
         if len(known) < len(frames) and last > capture['duration_ns']:
             report.bad('times', where, f'ends at {last} ns, the capture at {capture["duration_ns"]}')
+        waits = [x['ended'] for x in c['exchanges'][-1:]] == ['capture_end'] and last < c['end_ns']
+        if waits:
+            # who waits for an answer waits until the last packet of the capture (rule 150)
+            last = capture['duration_ns']
         if 'time_went_back' not in c['quality'] and last < MAX_TIME and (c['start_ns'], c['end_ns']) != (first, last):
             report.bad('times', where, f'{c["start_ns"]} to {c["end_ns"]} ns, its packets {first} to {last}')
 

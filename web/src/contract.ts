@@ -121,7 +121,7 @@ export interface Connection {
   roles: string;
   /** First packet. */
   start_ns: number;
-  /** Last packet. */
+  /** Last packet; where an answer was still waited for when the capture ended, the capture's. */
   end_ns: number;
   /** `handshake` or `midstream`. */
   opened: string;

@@ -138,6 +138,8 @@ pub(crate) enum Rule {
     AnswerNeverCame,
     RestNeverCame,
     ThinkUnfinished,
+    /// Nothing passed until the capture ended, much later (rule 150).
+    QuietToTheEnd,
     RoundTripUnfinished,
     // Nothing to go by
     NotCaptured,
@@ -402,12 +404,12 @@ impl Rule {
             (Rule::ThinkAsACork, _) => or(0.5, C::Cork, 0.4),
             (Rule::ThinkAsOften, _) => or(0.9, C::RetransmissionTimeout, 0.05),
             (Rule::ThinkBeforeMissing, _) => sure(0.6),
+            (Rule::QuietToTheEnd, _) => or(0.7, C::KeepaliveOrDeadPeer, 0.2),
             (Rule::RequestUnended, _) => either(0.5, (C::SenderPause, 0.4), (C::ServerThink, 0.4)),
             (Rule::Refill, _) => or(0.6, C::PathDelay, 0.4),
             // A protocol whose answers to blocks are as short as that waits for them as well.
             (Rule::Granted, _) => or(0.75, C::PathDelay, 0.2),
             (Rule::ClosingGap | Rule::RoundTripUnfinished, _) => sure(0.8),
-
             (Rule::NeverRepaired, _) => or(0.8, C::PathMtu, 0.1),
             (Rule::AnswerNeverCame, _) => or(0.6, C::ServerThink, 0.3),
             (Rule::RestNeverCame, _) => or(0.6, C::SenderPause, 0.3),

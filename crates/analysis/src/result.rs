@@ -375,7 +375,7 @@ pub struct Connection {
     pub roles_inferred: bool,
     /// First packet.
     pub start: Nanos,
-    /// Last packet.
+    /// Last packet; where an answer was still waited for when the capture ended, the capture's.
     pub end: Nanos,
     /// The handshake was seen.
     pub opened_by_handshake: bool,

@@ -20,6 +20,7 @@ mod scan;
 mod seen;
 mod settings;
 mod waiting;
+mod watched;
 mod words;
 
 use crate::conn::Conn;
@@ -43,6 +44,7 @@ use listed::{Listed, MostLost};
 use lone::{At, Lones};
 use quiet::Hand;
 use tcpwhy_base::{Endpoint, Nanos, Observation, Segment};
+use watched::Stretches;
 
 /// A closed connection is kept so long for late packets: twice the maximum segment lifetime (RFC 9293, 3.4.2).
 const LINGER: Nanos = Nanos::secs(240);
@@ -126,6 +128,8 @@ pub struct Analyzer {
     /// What kernels said of connections of which no packet has passed yet.
     early: Early,
     taps: Taps,
+    /// When captures ended.
+    watched: Stretches,
 }
 
 impl Analyzer {
@@ -165,6 +169,7 @@ impl Analyzer {
             most_lost: MostLost::new(WITH_FINDINGS),
             early: Early::default(),
             taps: Taps::default(),
+            watched: Stretches::default(),
         }
     }
 
@@ -189,6 +194,7 @@ impl Analyzer {
             Observation::Elsewhere(segment) => self.elsewhere(segment),
             Observation::SocketElsewhere(event) => self.heard_elsewhere(event),
             Observation::TooBig(told) => self.too_big(told),
+            Observation::Watched(watched) => self.watched.add(watched),
             Observation::Socket(event) => {
                 let either = Segment { src: event.local, dst: event.remote, ..Segment::EMPTY };
                 match self.find_of(&either).and_then(|known| self.conn_at(known.slot)) {

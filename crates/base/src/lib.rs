@@ -50,7 +50,7 @@ pub use cause::{
 pub use end::{End, Ends};
 pub use fix::{FIXES, Figures, FixId, FixInfo, How, OVERSHOOT, Place, Shown, Unless};
 pub use observe::{
-    Held, Observation, SocketChange, SocketEvent, SocketState, Source, Timer, TooBig, Witness,
+    Held, Observation, SocketChange, SocketEvent, SocketState, Source, Timer, TooBig, Watched, Witness,
 };
 pub use program::{Program, Told};
 pub use random::Random;

@@ -33,6 +33,8 @@ pub enum Observation<'a> {
     SocketElsewhere(&'a SocketEvent),
     /// A router said that a segment was too large.
     TooBig(&'a TooBig),
+    /// A capture has ended.
+    Watched(&'a Watched),
 }
 
 impl Observation<'_> {
@@ -42,14 +44,15 @@ impl Observation<'_> {
             Observation::Segment(segment) | Observation::Elsewhere(segment) => segment.time,
             Observation::Socket(event) | Observation::SocketElsewhere(event) => event.time,
             Observation::TooBig(told) => told.time,
+            Observation::Watched(watched) => watched.to,
         }
     }
 
     /// Who saw it.
     pub const fn source(&self) -> Source {
         match self {
-            Observation::Segment(_) | Observation::Elsewhere(_) | Observation::TooBig(_) => Source::Inferred,
             Observation::Socket(_) | Observation::SocketElsewhere(_) => Source::Kernel,
+            _ => Source::Inferred,
         }
     }
 }
@@ -72,6 +75,19 @@ pub struct TooBig {
     pub seq: Seq,
     /// The largest packet that goes on; zero where the router does not say.
     pub mtu: u32,
+}
+
+/// From when to when a tap was watched: what passed there meanwhile is known, of whatever connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// Index of the capture, as [`Segment::file`].
+    pub file: u16,
+    /// Its connections are none of other captures: it is no continuation of those before it.
+    pub apart: bool,
+    /// The first packet, of whatever protocol.
+    pub from: Nanos,
+    /// The last one, until the next hour in which none passed.
+    pub to: Nanos,
 }
 
 /// What a kernel did to a socket of a connection, on the clock of the capture.

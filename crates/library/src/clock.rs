@@ -7,6 +7,9 @@ const STEP: Nanos = Nanos::secs(1);
 /// A clock that was not set jumps by years when it is. (Not derived: no capture waits so long for its next
 /// packet; it is only said.)
 const SILENT: Nanos = Nanos::secs(30 * 86_400);
+/// A capture in which so long nothing passes, of whatever connection, may have been put together of several, or its tap
+/// have been off. (Not derived: all that is asked is whether it was watched meanwhile.)
+const HOLE: Nanos = Nanos::secs(3_600);
 
 /// A clock whose times mean nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +29,8 @@ pub(crate) struct Clock {
     latest: Option<Nanos>,
     pub(crate) steps: u64,
     jump: Nanos,
+    /// The last frames before the holes, and the first ones behind them.
+    holes: Vec<(Nanos, Nanos)>,
 }
 
 impl Clock {
@@ -34,7 +39,7 @@ impl Clock {
     pub(crate) fn stamped(&mut self, time: Nanos) {
         // At both limits at once: what is farther behind wraps around.
         match &mut self.latest {
-            Some(latest) if (time - *latest).0.wrapping_add(STEP.0) as u64 <= (SILENT.0 + STEP.0) as u64 => {
+            Some(latest) if (time - *latest).0.wrapping_add(STEP.0) as u64 <= (HOLE.0 + STEP.0) as u64 => {
                 *latest = (*latest).max(time);
             }
             _ => self.stamped_elsewhere(time),
@@ -49,12 +54,23 @@ impl Clock {
         if time - until > SILENT {
             self.jump = self.jump.max(time - until);
         }
+        if time - until > HOLE {
+            self.holes.push((until, time));
+        }
         self.latest = Some(until.max(time));
     }
 
     /// When the latest frame was stamped.
     pub(crate) fn latest(&self) -> Option<Nanos> {
         self.latest
+    }
+
+    /// The stretches, from `first`, in which the tap was watched; of no length where the clock does not tell that.
+    pub(crate) fn watched(&self, first: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> {
+        let begins = std::iter::once(first).chain(self.holes.iter().map(|hole| hole.1));
+        let ends = self.holes.iter().map(|hole| hole.0).chain(self.latest);
+        let odd = self.steps > 0 || self.jump > Nanos::ZERO;
+        begins.zip(ends).map(move |(from, to)| (from, if odd { from } else { to }))
     }
 
     /// What is wrong with it.
@@ -71,7 +87,8 @@ mod tests {
     #[test]
     fn the_short_way_and_the_long_one_agree() {
         let mut times = vec![Nanos::ZERO];
-        for around in [i64::MIN, -SILENT.0, -STEP.0, 0, STEP.0, SILENT.0, SILENT.0 + STEP.0, i64::MAX] {
+        for around in [i64::MIN, -SILENT.0, -STEP.0, 0, STEP.0, HOLE.0, SILENT.0, SILENT.0 + STEP.0, i64::MAX]
+        {
             times.extend([-1, 0, 1].map(|off| Nanos(around.saturating_add(off))));
         }
         for (&a, &b) in times.iter().flat_map(|a| times.iter().map(move |b| (a, b))) {
@@ -80,7 +97,7 @@ mod tests {
                 for time in [a, b, c, a] {
                     short.stamped(time);
                     long.stamped_elsewhere(time);
-                    let state = |clock: &Clock| (clock.latest, clock.steps, clock.jump);
+                    let state = |clock: &Clock| (clock.latest, clock.steps, clock.jump, clock.holes.clone());
                     assert_eq!(state(&short), state(&long), "{a:?} {b:?} {c:?} {a:?}");
                 }
                 assert_eq!(short.latest(), [a, b, c].into_iter().max());

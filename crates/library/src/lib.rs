@@ -106,7 +106,7 @@ pub mod packets {
     pub use crate::ongoing::Ongoing;
     pub use tcpwhy_base::{
         Held, IpId, Observation, Part, Program, Segment, Seq, SocketChange, SocketEvent, SocketState,
-        TcpFlags, TcpOptions, Timer, Tls, Told, TooBig, Trouble, Witness,
+        TcpFlags, TcpOptions, Timer, Tls, Told, TooBig, Trouble, Watched, Witness,
     };
     pub use tcpwhy_capture::{
         Counts, Damage, Dissector, Frame, Looks, Taker, Verdict, Writer, headers, payload,

@@ -4,14 +4,19 @@ use super::Conn;
 use crate::exchange::may_close;
 use crate::findings::Finished;
 use crate::output::Output;
-use crate::parts::{Ending, how_unfinished, is_goodbye, summary};
-use crate::result::{Ended, Quality};
+use crate::parts::{Ending, Unfinished, how_unfinished, is_goodbye, summary};
+use crate::result::Quality;
 use crate::track::{Arrival, Arrived};
-use tcpwhy_base::{End, Segment};
+use tcpwhy_base::{End, Nanos, Program, Segment};
 
 impl Conn {
+    /// In which capture it began.
+    pub(crate) fn file(&self) -> u16 {
+        self.who.file
+    }
+
     /// Ends the exchange that is recorded; `unfinished` is how it ended if not by a response.
-    pub(super) fn end_exchange(&mut self, unfinished: Option<Ended>, parts: &mut Output) {
+    pub(super) fn end_exchange(&mut self, unfinished: Option<Unfinished>, parts: &mut Output) {
         let read = self.read_late();
         let protocol = self.who.protocol;
         if unfinished.is_none() && read.is_none() && parts.takes_short_cuts() {
@@ -27,8 +32,8 @@ impl Conn {
     }
 
     /// Ends the connection: closes what is open and makes its summary (without the parts given away). Nothing
-    /// comes after that.
-    pub(crate) fn finish(&mut self, capture_end: bool, parts: &mut Output) -> Finished {
+    /// comes after that. `watched`: its capture ended before it, and when that was.
+    pub(crate) fn finish(&mut self, watched: Option<Nanos>, parts: &mut Output) -> Finished {
         self.hears_of_lost();
         if self.ex.is_tls() {
             self.close_tls(self.ex.recorded().answers(), false, parts);
@@ -43,7 +48,11 @@ impl Conn {
             // Its time is that after the last byte.
             self.ledger.goodbye(self.ex.take().bytes);
         } else if self.ex.is_active() {
-            let unfinished = how_unfinished(self.ex.recorded(), &self.track, self.who.protocol, capture_end);
+            let who = (self.who.protocol, self.is_asked());
+            let unfinished = how_unfinished(self.ex.recorded(), &self.track, who, watched);
+            if let Some(until) = unfinished.and_then(|how| how.waits_until) {
+                self.track.goes_on_until(until);
+            }
             // An answer may be read behind the last packet.
             if let Some(read) = self.read_late().filter(|_| unfinished.is_none()) {
                 self.track.goes_on_until(read);
@@ -58,6 +67,12 @@ impl Conn {
             self.ledger.acquit(what, parts);
         }
         summary(self.who, &mut self.track, &self.habits, &mut self.ledger)
+    }
+
+    /// Its client is the end that asks: it spoke first, or it is known what it speaks to.
+    fn is_asked(&self) -> bool {
+        let program = self.who.programs[End::Server].or_else(|| Program::of_port(self.who.ends.server.port));
+        !self.ledger.is_greeted() || program.is_some()
     }
 
     /// A `close_notify` with which a server answers its client's FIN: nobody waits for it (rule 40).

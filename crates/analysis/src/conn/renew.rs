@@ -104,7 +104,7 @@ pub(super) mod tests {
             let mut conn = Conn::new(7, &packets[0], Basis::default());
             packets[..used].iter().for_each(|segment| conn.push(segment, &mut parts));
             if finished {
-                conn.finish(true, &mut parts);
+                conn.finish(Some(Nanos::ZERO), &mut parts);
             }
             for first in &packets[..4] {
                 conn.renew(9, first, Basis::default());

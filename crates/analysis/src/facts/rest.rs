@@ -25,4 +25,4 @@ at_rest! {
         35 => Silent { wait, tries }, 36 => NotCaptured, 37 => OneSided, 38 => WrongClock { wait },
     }
 }
-at_rest! { enum Over { PeerClosed, PeerReset, GaveUp, CaptureEnded } }
+at_rest! { enum Over { PeerClosed, PeerReset, GaveUp, CaptureEnded, Unheard } }

@@ -14,6 +14,8 @@ pub enum Over {
     GaveUp,
     /// The capture shows no more.
     CaptureEnded,
+    /// The capture goes on and shows no more of the connection.
+    Unheard,
 }
 
 pub(super) fn nothing_seen(
@@ -110,6 +112,7 @@ pub(super) fn no_answer(f: &mut fmt::Formatter<'_>, wait: Nanos, end: Over) -> f
         Over::PeerReset => "then the other side reset the connection",
         Over::GaveUp => "then who had asked gave up",
         Over::CaptureEnded => "then the capture ends",
+        Over::Unheard => "the capture goes on, without another packet of the connection",
     };
     if wait == Nanos::ZERO {
         return write!(f, "No answer was waited for; {how}.");

@@ -1,5 +1,6 @@
 //! The time of a connection as it is accounted for: every part that ends is added here, and handed on.
 
+mod counted;
 mod gaps;
 mod refills;
 
@@ -15,7 +16,7 @@ use crate::findings::{Acquitted, Basis, Quick, Rollups, Where};
 use crate::output::Output;
 use crate::parts::opening::{late_handshake, setup};
 use crate::parts::sums::Sums;
-use crate::parts::unfinished::{ends_at, is_too_late, late_read, name_the_silent, tail};
+use crate::parts::unfinished::{Unfinished, ends_at, is_too_late, late_read, name_the_silent, tail};
 use crate::release::Habits;
 use crate::rest::{Frame, Whose, at_rest};
 use crate::result::{Ended, Example, Exchange, Frames, Setup, Span};
@@ -30,6 +31,8 @@ pub(crate) struct Ledger {
     setup: Option<Setup>,
     /// How many exchanges have ended.
     exchanges: u32,
+    /// The first of them began with the server.
+    greeted: bool,
     /// Where the last part ended.
     upto: Moment,
     /// When the last exchange ended.
@@ -40,7 +43,7 @@ pub(crate) struct Ledger {
 
 at_rest! {
     Ledger {
-        connection as Whose, file, setup, exchanges, upto as Frame, last_response, refills, sums,
+        connection as Whose, file, setup, exchanges, greeted, upto as Frame, last_response, refills, sums,
     }
 }
 
@@ -57,6 +60,7 @@ impl Ledger {
             file: segment.file,
             setup: None,
             exchanges: 0,
+            greeted: false,
             upto: (segment.time, segment.frame),
             last_response: None,
             refills: Refills::default(),
@@ -91,20 +95,10 @@ impl Ledger {
         had.map(|(left, setup)| setup.bytes[0] = left).is_some()
     }
 
-    /// No exchange has ended.
-    pub(crate) fn is_first(&self) -> bool {
-        self.exchanges == 0
-    }
-
     /// The setup, when the last response ended, and the sums. Budgets are to be copied, so that they get the
     /// room that they need; that in which they grew is used again.
     pub(crate) fn close(&mut self) -> (Option<Setup>, Option<Nanos>, &mut Sums) {
         (self.setup.take(), self.last_response, &mut self.sums)
-    }
-
-    /// HTTP/2 may be spoken within TLS.
-    pub(crate) fn may_be_h2(&self) -> bool {
-        self.refills.may_be_h2
     }
 
     /// Where the last part ended.
@@ -277,7 +271,7 @@ pub(crate) struct Ending<'a> {
     pub(crate) habits: &'a Habits,
     pub(crate) protocol: Option<&'static str>,
     /// How it ended if not by a response.
-    pub(crate) unfinished: Option<Ended>,
+    pub(crate) unfinished: Option<Unfinished>,
     /// When the client had read all of that, if its kernel says it was late.
     pub(crate) read: Option<Nanos>,
 }
@@ -307,7 +301,7 @@ impl Ledger {
             return false;
         }
         self.refills = refills;
-        self.exchanges += 1;
+        self.count(ex);
         (self.upto, self.last_response) = ((ex.last, ex.last_frame), Some(ex.last));
         self.sum_plain(ex, &plain, parts);
         true
@@ -346,9 +340,9 @@ impl Ledger {
         if ending.unfinished.is_some() {
             name_the_silent(&ex, track, &mut spans);
         }
-        let over = ending.unfinished.map(|_| ends_at(&ex, track)).filter(|over| over.0 > end.0);
-        if let Some(over) = over {
-            tail(&ex, track, over, self.file, &mut spans);
+        let over = ending.unfinished.map(|how| (how, ends_at(&ex, track))).filter(|over| over.1.0 > end.0);
+        if let Some((how, over)) = over {
+            tail(&ex, (track, how), over, self.file, &mut spans);
             (end, joined) = (over, false);
         }
         if let Some(read) = ending.read.filter(|read| joined && *read > end.0) {
@@ -362,7 +356,7 @@ impl Ledger {
         if !joined {
             join_neighbours(&mut spans);
         }
-        self.exchanges += 1;
+        self.count(&ex);
         let id = self.exchanges;
         let refilled = if self.refills.seen { Some(self.refills) } else { self.refills.within(&ex, track) };
         if let Some(refills) = refilled {
@@ -372,9 +366,9 @@ impl Ledger {
         self.upto = end;
         self.last_response = Some(end.0);
         let whole = (ex.start, end.0);
-        let answering = ex.bytes.server > 0 && ex.last_sender == End::Server;
+        let ended = ending.unfinished.map_or(Ended::Complete, |how| how.ended);
         self.sums.too_late = is_too_late(&ex, track);
-        self.sums.cut_off = answering && ending.unfinished == Some(Ended::Rst);
+        self.sums.cut_off = ended == Ended::Rst && ex.bytes.server > 0 && ex.last_sender == End::Server;
         let Some((start, end)) = parts.within(whole.0, whole.1) else { return parts.give_back_spans(spans) };
         parts.cut(&mut spans);
         let cut = (start, end) != whole;
@@ -396,7 +390,7 @@ impl Ledger {
                 bytes: ex.bytes.into_array(),
                 turns: ex.turns.max(1),
                 duplex: ex.duplex,
-                ended: ending.unfinished.unwrap_or(Ended::Complete),
+                ended,
                 spans: spans.clone(),
                 named: None,
             };

@@ -8,4 +8,4 @@ mod unfinished;
 
 pub(crate) use ledger::{Ending, GRANTED_WITHIN_TLS, Ledger};
 pub(crate) use summary::{Identity, summary};
-pub(crate) use unfinished::{how_unfinished, is_goodbye};
+pub(crate) use unfinished::{Unfinished, how_unfinished, is_goodbye};

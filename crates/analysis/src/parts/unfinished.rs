@@ -30,8 +30,62 @@ pub(crate) fn is_goodbye(ex: &Recorded, track: &Tracker, protocol: Option<&'stat
         && (silent && ex.bytes.client <= most || tls && as_well && ex.bytes.client <= ALERT && ex.may_close)
 }
 
-/// How the exchange that is open when the connection ends has ended; `None`: it was complete.
+/// How an exchange ended that no response did.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unfinished {
+    pub(crate) ended: Ended,
+    /// So long its capture went on in which no more of the connection passed.
+    unheard: Nanos,
+    /// Its client still waited for an answer when that ended (rule 150).
+    pub(crate) waits_until: Option<Nanos>,
+}
+
+/// How the exchange that is open when the connection ends has ended; `None`: it was complete. `watched`: its capture
+/// ended before it, and when that was; `is_asked`: its client is known to be the end that asks.
 pub(crate) fn how_unfinished(
+    ex: &Recorded,
+    track: &Tracker,
+    (protocol, is_asked): (Option<&'static str>, bool),
+    watched: Option<Nanos>,
+) -> Option<Unfinished> {
+    let ended = is_unfinished(ex, track, protocol, watched.is_some())?;
+    let open = watched.filter(|&until| ended == Ended::CaptureEnd && until > track.now());
+    let unheard = open.map_or(Nanos::ZERO, |until| until - track.now());
+    let waits_until = open.filter(|&until| waits_on(ex, track, (protocol, is_asked), until));
+    Some(Unfinished { ended, unheard, waits_until })
+}
+
+/// Its client waits for an answer until then (rule 150): all that it asked has come, so that neither end had anything
+/// to send, and it asks for something: whoever only tells is silent as well.
+fn waits_on(
+    ex: &Recorded,
+    track: &Tracker,
+    (protocol, is_asked): (Option<&'static str>, bool),
+    until: Nanos,
+) -> bool {
+    let asked = ex.last_sender == End::Client && ex.bytes.server == 0 && is_delivered(track, End::Client);
+    let open = End::BOTH.iter().all(|&s| track.fin_of(s).is_none() && !track.flow(s).is_shut());
+    let lost = End::BOTH.iter().any(|&s| track.answer_never_came(s, until - ex.last).is_some());
+    // HTTP has an answer to each request (RFC 9110, 3.4); elsewhere what the server said so far tells that it answers,
+    // unless it spoke first: then the client may be who answers.
+    let answers = match protocol {
+        Some("http/1") => true,
+        Some("ssh") => false,
+        Some(_) => track.counts(End::Server).bytes > 0,
+        None => track.counts(End::Server).bytes > 0 && is_asked,
+    };
+    // Grants and acknowledgements of HTTP/2 and `close_notify` are no requests, nor are the shortest of last words.
+    let least = match protocol {
+        Some("tls") => 2 * ALERT + GOAWAY,
+        Some("http/2") => 2 * GOAWAY,
+        _ => LAST_WORD,
+    };
+    let asks = ex.bytes.client > least && u64::from(ex.credit.client) < ex.bytes.client && !ex.splits();
+    asked && open && !lost && answers && asks && !track.one_sided()
+}
+
+/// How it ended; `None`: it was complete.
+fn is_unfinished(
     ex: &Recorded,
     track: &Tracker,
     protocol: Option<&'static str>,
@@ -166,7 +220,7 @@ pub(super) fn name_the_silent(ex: &Recorded, track: &Tracker, spans: &mut [Span]
 /// The spans from `ex.last` until then.
 pub(super) fn tail(
     ex: &Recorded,
-    track: &Tracker,
+    (track, how): (&Tracker, Unfinished),
     (until, last_frame): Moment,
     file: u16,
     spans: &mut Vec<Span>,
@@ -177,7 +231,7 @@ pub(super) fn tail(
     // Half of the trip lies before the peer's work and half after it, as before a response that came.
     let near = track.near(sender.peer());
     let path = if near { Nanos::ZERO } else { track.reaction_or_zero(sender.peer()).min(wait) };
-    let (rule, cause, side, facts) = what_for(track, sender, end, wait);
+    let (rule, cause, side, facts) = what_for((track, how), sender, end, wait);
     // What was lost shows in the last packet, behind a FIN.
     let last_frame = if matches!(facts, Facts::Missing { .. }) { track.last_frame() } else { last_frame };
     let frames = Frames::new(file, ex.last_frame.min(last_frame), last_frame, &[ex.last_frame, last_frame]);
@@ -226,7 +280,12 @@ pub(super) fn tail(
 }
 
 /// What the exchange waited for when it was cut off.
-fn what_for(track: &Tracker, sender: End, began: Nanos, wait: Nanos) -> (Rule, Cause, Option<Side>, Facts) {
+fn what_for(
+    (track, how): (&Tracker, Unfinished),
+    sender: End,
+    began: Nanos,
+    wait: Nanos,
+) -> (Rule, Cause, Option<Side>, Facts) {
     let flow = track.flow(sender);
     let peer = Some(Side::from(sender.peer()));
     let stuck = flow.outstanding() > 0 && !is_delivered(track, sender);
@@ -271,7 +330,10 @@ fn what_for(track: &Tracker, sender: End, began: Nanos, wait: Nanos) -> (Rule, C
         return (Rule::ThinkUnfinished, Cause::SenderPause, Some(Side::from(sender)), facts);
     }
     let cause = if sender == End::Client { Cause::ServerThink } else { Cause::ClientThink };
-    (Rule::ThinkUnfinished, cause, peer, no_answer(track, sender, began, wait))
+    // What TCP itself repeats would have passed again within a timeout.
+    let quiet = how.waits_until.is_some() && how.unheard > track.rto(sender.peer());
+    let rule = if quiet { Rule::QuietToTheEnd } else { Rule::ThinkUnfinished };
+    (rule, cause, peer, no_answer((track, how), sender, began, wait))
 }
 
 /// What `sender` sent never came, or what should have answered it (rule 106): full segments where smaller
@@ -287,7 +349,7 @@ fn name_the_lost(track: &Tracker, sender: End, until: Nanos, wait: Nanos) -> Opt
 }
 
 /// How long `sender` waited for an answer, and what ended that.
-fn no_answer(track: &Tracker, sender: End, began: Nanos, wait: Nanos) -> Facts {
+fn no_answer((track, how): (&Tracker, Unfinished), sender: End, began: Nanos, wait: Nanos) -> Facts {
     let peer = sender.peer();
     // A FIN before the request was none of its answer.
     let fin = |s: End| track.fin_of(s).filter(|&fin| fin >= began);
@@ -300,6 +362,7 @@ fn no_answer(track: &Tracker, sender: End, began: Nanos, wait: Nanos) -> Facts {
     let end = match track.reset_by() {
         Some(who) if who == peer => Over::PeerReset,
         Some(_) => Over::GaveUp,
+        None if how.unheard > Nanos::ZERO && how.waits_until.is_none() => Over::Unheard,
         None => Over::CaptureEnded,
     };
     Facts::NoAnswer { wait, end }

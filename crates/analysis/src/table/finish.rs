@@ -70,6 +70,7 @@ impl Analyzer {
     /// their first packets.
     pub fn end_all(&mut self) {
         self.let_them_go();
+        self.watched.or_all(self.totals.span);
         (self.index, self.links) = Default::default();
         let mut live: Vec<(u32, u32)> = Vec::new();
         for (slot, conn) in self.live.iter().enumerate() {
@@ -130,8 +131,11 @@ impl Analyzer {
     /// all.
     pub fn finish_all(analyzers: Vec<Analyzer>) -> Analysis {
         let mut shards: Vec<Analyzer> = analyzers;
-        shards.iter_mut().for_each(Analyzer::end_live);
         let span = shards.iter().filter_map(|s| s.totals.span).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        for shard in &mut shards {
+            shard.watched.or_all(span);
+            shard.end_live();
+        }
         let scans = Scans::among(&shards, span);
         let lists = each_of(&mut shards, |shard, ended| {
             ended.leave_out_unlisted();

@@ -27,7 +27,8 @@ impl Analyzer {
     /// A connection is over; `listed`: it is listed, whatever it shows.
     pub(super) fn finish_one(&mut self, mut conn: Box<Conn>, capture_end: bool, listed: bool) {
         let taps = conn.role().finish(self.totals.span.map_or(Nanos::ZERO, |s| s.1));
-        let mut ended = conn.finish(capture_end, &mut self.kept);
+        let watched = capture_end.then(|| self.watched.until(conn.file(), conn.now()));
+        let mut ended = conn.finish(watched, &mut self.kept);
         self.room.give_back(conn);
         ended.connection.taps = taps;
         ended.leave(self.kept.within(ended.connection.start, ended.connection.end));

@@ -48,6 +48,7 @@ mod sums;
 mod timing;
 mod too_large;
 mod trips;
+mod unheard;
 mod unseen;
 mod window;
 mod windows;

@@ -78,6 +78,10 @@ const SENTENCES: &[(Facts, &str)] = &[
         "Nothing came back for 8.00 s; then the capture ends.",
     ),
     (
+        Facts::NoAnswer { wait: Nanos::secs(8), end: Over::Unheard },
+        "Nothing came back for 8.00 s; the capture goes on, without another packet of the connection.",
+    ),
+    (
         Facts::Think { seen: Nanos::millis(30), path: Nanos::ZERO },
         "For 30.0 ms TCP had nothing to send: the application had not written.",
     ),

@@ -4,7 +4,7 @@ use super::said::Said;
 use super::{Capture, Captures, Read};
 use crate::clock::Clock;
 use std::ops::ControlFlow;
-use tcpwhy_base::{Nanos, Part, Segment, SocketEvent};
+use tcpwhy_base::{Nanos, Part, Segment, SocketEvent, Watched};
 use tcpwhy_capture::{Dissector, Frame, Taker, Verdict};
 
 /// A capture that goes on in another file hands the last packets of several queues to either of the two.
@@ -90,7 +90,7 @@ impl<'a, 'b, C: Capture, S: Sink> Reading<'a, 'b, C, S> {
 
     /// Passes on what was said of a connection, if that is wanted: a filter asks for ends alone.
     fn hear(&mut self, said: Said) {
-        let (one, other) = said.ends();
+        let Some((one, other)) = said.ends() else { return self.sink.hear(said) };
         let [out, back] =
             [(one, other), (other, one)].map(|(src, dst)| Segment { src, dst, ..Segment::EMPTY });
         let wanted = self.captures.filter.is_none_or(|f| f.matches(&out) || f.matches(&back));
@@ -104,6 +104,10 @@ impl<'a, 'b, C: Capture, S: Sink> Reading<'a, 'b, C, S> {
         if let Some(latest) = self.clock.latest() {
             let (start, end) = read.span.unwrap_or((self.first, latest));
             read.span = Some((start.min(self.first), end.max(latest)));
+            let (file, apart) = (self.file, self.salt != 0);
+            for (from, to) in self.clock.watched(self.first) {
+                self.sink.hear(Said::Watched(Watched { file, apart, from, to }));
+            }
         }
         read.steps += self.clock.steps;
         read.odd_clocks.extend(self.clock.odd(index));

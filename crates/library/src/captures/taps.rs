@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tcpwhy_analysis::taps::{Sketch, pair};
 use tcpwhy_analysis::{Analysis, Analyzer};
-use tcpwhy_base::{Nanos, Observation, Segment, SocketEvent, TooBig};
+use tcpwhy_base::{Nanos, Observation, Segment, SocketEvent, TooBig, Watched};
 use tcpwhy_capture::{Dissector, Filter, Reader, Verdict};
 
 pub use tcpwhy_analysis::taps::{Clock, Paired, Pairing, Unpaired};
@@ -235,6 +235,11 @@ impl<C: Capture> Tap<'_, C> {
     fn end(&mut self, taps: &Taps, analyzer: &mut Analyzer, read: &mut Read) {
         self.said.append(&mut self.heard);
         self.tell(taps, analyzer);
+        let last = self.reader.last();
+        let to = if self.file > 0 { taps.pairing.clock.to_first(last) } else { last };
+        // Each of its connections began in the capture that explains it.
+        let watched = Watched { file: self.file, apart: true, from: Nanos(i64::MIN), to };
+        analyzer.observe(Observation::Watched(&watched));
         read.counts.add(self.dissector.counts());
         read.incomplete += self.dissector.incomplete();
         for (name, n) in self.dissector.encapsulations() {

@@ -51,7 +51,7 @@ pub struct Connection<'a> {
     pub roles: Word,
     /// First packet.
     pub start_ns: i64,
-    /// Last packet.
+    /// Last packet; where an answer was still waited for when the capture ended, the capture's.
     pub end_ns: i64,
     /// `handshake` or `midstream`.
     pub opened: Word,

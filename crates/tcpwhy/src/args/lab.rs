@@ -135,6 +135,9 @@ pub(crate) struct Link {
     /// Random loss in both directions (1%)
     #[arg(long, value_name = "SHARE", value_parser = units::quantity::share)]
     pub(crate) loss: Option<f64>,
+    /// What jitter and losses are drawn from: with the same number the dice fall the same way [default: 1, each time]
+    #[arg(long, value_name = "N", value_parser = units::whole::<u32>(0, u64::MAX))]
+    pub(crate) seed: Option<u32>,
     /// Largest IP packet that the hosts send
     #[arg(long, value_name = "BYTES", value_parser = units::whole::<u32>(68, 65535))]
     pub(crate) mtu: Option<u32>,

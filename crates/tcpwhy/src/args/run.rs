@@ -31,6 +31,9 @@ pub(crate) struct Run {
     /// Random loss in both directions (0.1%)
     #[arg(long, value_name = "SHARE", value_parser = units::quantity::share, help_heading = "Distance")]
     pub(crate) loss: Option<f64>,
+    /// What losses are drawn from: with the same number the dice fall the same way [default: 1, each time]
+    #[arg(long, value_name = "N", value_parser = units::whole::<u32>(0, u64::MAX), requires = "loss", help_heading = "Distance")]
+    pub(crate) seed: Option<u32>,
     /// Largest IP packet at a distance [default: 1500]
     #[arg(long, value_name = "BYTES", value_parser = units::whole::<u32>(576, 9000), help_heading = "Distance")]
     pub(crate) mtu: Option<u32>,

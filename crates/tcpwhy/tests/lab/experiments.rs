@@ -144,6 +144,32 @@ fn commands_behind_a_link() {
     assert!(dir.0.join("cap.client.pcap").is_file() && dir.0.join("cap.server.pcap").is_file());
 }
 
+/// The dice fall as the seed says, which the line names where there are any.
+#[test]
+fn losses_are_those_of_the_seed() {
+    let Some(_alone) = alone() else { return };
+    let program = "import socket, sys; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
+                   for n in range(400): s.sendto(b\"x\", (\"10.77.0.2\", 9))\n\
+                   import time; time.sleep(0.1)";
+    let lost = |seed: &[&str]| {
+        let link = ["link", "--set", "link.up.loss=0.1"];
+        let ran = lab(&[&link[..], seed, &["--", "python3", "-c", program]].concat());
+        let line = ran.err.lines().find(|line| line.contains("link: RTT")).unwrap_or_default().to_owned();
+        let said = line.split("seed ").nth(1).and_then(|s| s.split(';').next()).unwrap_or("none").to_owned();
+        let lost = line.split(" packets up (").nth(1).and_then(|s| s.split(' ').next()).map(str::to_owned);
+        (said, lost)
+    };
+    if lab(&["link", "--", "python3", "-c", ""]).err.contains("No such file") {
+        return crate::common::skip("no python3").unwrap_or_default();
+    }
+    let (one, again) = (lost(&[]), lost(&["--seed", "1"]));
+    assert_eq!((one.0.as_str(), &one), ("1", &again));
+    let others = ["2", "3", "4"].map(|seed| lost(&["--seed", seed]));
+    assert!(others.iter().any(|other| other.1 != one.1) && others[0].0 == "2", "{one:?} {others:?}");
+    assert_eq!(lost(&["--set", "seed=4"]), others[2]);
+    assert!(!lab(&["link", "--seed", "7", "--", "true"]).err.contains("seed"));
+}
+
 /// A thread that wakes every millisecond holds up the kernel's grace periods where all processors are busy.
 #[test]
 fn who_waits_for_a_program_sleeps() {

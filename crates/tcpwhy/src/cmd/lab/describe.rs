@@ -92,7 +92,16 @@ pub(super) fn link(s: &Scenario) -> String {
             words.push(format!("{name}: {}", special.join(", ")));
         }
     }
+    let hops = s.ways.iter().flat_map(|way| &way.hops).map(|hop| &hop.link);
+    if shared.links.iter().chain(hops).any(rolls_dice) {
+        words.push(format!("seed {}", shared.seed));
+    }
     words.join(", ")
+}
+
+/// What it does depends on the seed.
+fn rolls_dice(link: &Link) -> bool {
+    link.loss_ppm > 0 || link.duplicate_ppm > 0 || link.jitter > Nanos::ZERO
 }
 
 fn mbit(rate: u64) -> String {

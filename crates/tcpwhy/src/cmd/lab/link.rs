@@ -76,6 +76,9 @@ fn scenario(args: &Args) -> Result<Scenario, LabError> {
     if let Some(bytes) = args.queue {
         put("link.queue_bytes", bytes.to_string());
     }
+    if let Some(seed) = args.seed {
+        put("seed", seed.to_string());
+    }
     if let Some(mtu) = args.mtu {
         put("link.mtu", mtu.to_string());
     }

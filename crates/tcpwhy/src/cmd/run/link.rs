@@ -31,6 +31,9 @@ pub(super) fn scenario(args: &Run) -> Result<Option<Scenario>, String> {
     if let Some(mtu) = args.mtu {
         set.push(format!("link.mtu={mtu}"));
     }
+    if let Some(seed) = args.seed {
+        set.push(format!("seed={seed}"));
+    }
     if let Some(loss) = args.loss {
         set.extend(["up", "down"].map(|way| format!("link.{way}.loss={loss}")));
     }

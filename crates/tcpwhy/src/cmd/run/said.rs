@@ -22,7 +22,7 @@ pub(super) fn lines(about: &About<'_>, end: &End) -> Vec<String> {
         lines.push(no_tcp(about.packets));
     }
     if let Some(link) = &about.plan.link {
-        lines.push(the_link(args, link.shared.mtu, report));
+        lines.push(the_link(args, (link.shared.mtu, link.shared.seed), report));
     }
     if !report.outside.is_empty() {
         let places: Vec<String> = report.outside.iter().map(|(place, _)| place.to_string()).collect();
@@ -123,10 +123,10 @@ fn counted(n: impl Into<u64>, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-fn the_link(args: &Run, mtu: u64, report: &Report) -> String {
+fn the_link(args: &Run, (mtu, seed): (u64, u64), report: &Report) -> String {
     let mut what = vec![format!("{} round trip", args.rtt.unwrap_or_default())];
     what.extend(args.rate.map(|rate| format!("{rate} Mbit/s")));
-    what.extend(args.loss.map(|loss| format!("{} % lost at random", loss * 100.0)));
+    what.extend(args.loss.map(|loss| format!("{} % lost at random (seed {seed})", loss * 100.0)));
     what.push(format!("packets of at most {mtu} bytes"));
     if args.server.is_none() {
         what.push("::1 is off".into());
