@@ -102,9 +102,10 @@ fn why(cause: Cause, c: &Connection) -> String {
         ),
         Cause::ReceiveWindow => format!(
             "{} bytes wait although the congestion window has room for {} packets more: the other end offers a window of \
-             {window}, {sent} bytes of it used",
+             {window}, {sent} bytes of it used{}",
             i.notsent,
-            i.cwnd.saturating_sub(i.in_flight())
+            i.cwnd.saturating_sub(i.in_flight()),
+            late(&i)
         ),
         Cause::SlowReader if sample.rqueue > 0 => format!(
             "{} bytes lie in the receive buffer that this program has not read; {} bytes more may come",
@@ -159,6 +160,20 @@ fn why(cause: Cause, c: &Connection) -> String {
     }
 }
 
+/// A window that is full in each round trip, and these are longer than the path: it may be its reader that is slow. A
+/// receiver acknowledges at once only what leaves its window where it was (`__tcp_ack_snd_check`), so that ACKs wait for
+/// reads; this end sees no more of that than late ACKs.
+fn late(i: &Info) -> String {
+    match i.lags() {
+        true => format!(
+            "; but ACKs take {}, where the path takes {}: its program may read no sooner, and then a larger window gains \
+             nothing. A queue on the path, or an ACK that is delayed for a second segment, looks the same",
+            i.rtt, i.min_rtt
+        ),
+        false => String::new(),
+    }
+}
+
 /// What kernel events say of small writes that no sample showed.
 fn held(cause: Cause, c: &Connection) -> String {
     let waits = match cause {
@@ -207,7 +222,8 @@ fn fixes(f: &Finding, c: &Connection) -> Vec<Advice> {
         trip: None,
     };
     let figures = figures(c, &i, sent);
-    let offered = info.fixes.iter().filter(|fix| fix.info().refuted(&shown).is_none());
+    let reader = (f.cause == Cause::ReceiveWindow && i.lags()).then_some(&FixId::ReadFaster);
+    let offered = reader.into_iter().chain(info.fixes).filter(|fix| fix.info().refuted(&shown).is_none());
     offered
         .map(|&fix| Advice {
             fix,
@@ -283,6 +299,47 @@ mod tests {
         let more =
             "272960 bytes are in a send buffer of 65536 (a segment that was begun is filled up), and hold";
         assert_eq!(buffer(272_960, 65_536), more);
+    }
+
+    /// A window that is full all the time, and ACKs that come as late as the path does not explain: who reads may be slow.
+    #[test]
+    fn a_full_window_and_late_acks_may_be_a_slow_reader() {
+        let said = |rtt: i64| {
+            let mut table = Table::default();
+            for n in 0..5 {
+                let time = Nanos::millis(20 * n);
+                let limits = Info { busy: time, rwnd_limited: time, ..Info::default() };
+                let windows = Info {
+                    cwnd: 12,
+                    unacked: 6,
+                    snd_mss: 1448,
+                    snd_wnd: Some(8_688),
+                    notsent: 37_648,
+                    ..limits
+                };
+                let info = Info {
+                    min_rtt: Nanos::millis(20),
+                    rtt: Nanos::millis(rtt),
+                    scales: Some([7, 7]),
+                    ..windows
+                };
+                let sample = Sample { wqueue: 46_336, info: Some(info), ..Sample::open(80, 40_001) };
+                table.feed(&[sample], time);
+            }
+            let found = findings(&table.interval().connections);
+            let window = found.iter().find(|f| f.cause == Cause::ReceiveWindow).expect("it was full");
+            let fixes: Vec<_> = window.fixes.iter().map(|fix| (fix.fix, fix.place)).collect();
+            (window.why.clone(), fixes)
+        };
+        let (why, fixes) = said(50);
+        assert!(
+            why.contains("ACKs take 50.0 ms, where the path takes 20.0 ms: its program may read no sooner"),
+            "{why}"
+        );
+        assert_eq!((fixes[0], fixes[1].0), ((FixId::ReadFaster, "client"), FixId::UnsetRcvbuf));
+        let (why, fixes) = said(26);
+        assert!(why.ends_with("8688 bytes of it used"), "{why}");
+        assert_eq!(fixes[0].0, FixId::UnsetRcvbuf);
     }
 
     /// A sender that the window holds, at its limit without scaling: no buffer of the receiver makes it larger.

@@ -73,6 +73,10 @@ pub struct Connection {
     pub news: Facts,
     /// Time by cause in the last interval.
     pub interval: Split,
+    /// In the interval that goes on, and in the last one: bytes of the other end came while older ones of this end were
+    /// unsent, so that somebody may wait behind those.
+    hears: bool,
+    pub(crate) heard: bool,
     /// Packets retransmitted in the last interval.
     pub sent_again: u32,
     /// Those before it.
@@ -118,6 +122,8 @@ impl Connection {
             marked: Facts::default(),
             news: Facts::default(),
             interval: Split::default(),
+            hears: false,
+            heard: false,
             sent_again: 0,
             marked_again: if from_start { 0 } else { info.total_retrans },
             current: Split::default(),
@@ -215,7 +221,8 @@ impl Connection {
             self.held_before &= is_held(now) && acked(now) == acked(&self.sample);
         }
         self.pause.goes_on(&self.sample, now, &shares);
-        self.book(now, shares);
+        self.book(now, shares, known.peer_unread);
+        self.hears |= hears_behind(&self.sample, now);
         self.sample = now.clone();
     }
 
@@ -239,8 +246,12 @@ impl Connection {
         (busy, rwnd_limited, sndbuf_limited)
     }
 
-    fn book(&mut self, now: &Sample, shares: Vec<Share>) {
-        let repaired = self.repair(now);
+    fn book(&mut self, now: &Sample, shares: Vec<Share>, peer_unread: bool) {
+        // What is sent again to who takes nothing finds that out: the wait was for that one.
+        let repaired = self.repair(now).map(|timer| match now.probes(peer_unread) {
+            true => (Cause::SlowReader, Where::Peer),
+            false => (timer, Where::Path),
+        });
         let progress = match (&self.sample.info, &now.info) {
             (Some(then), Some(info)) => info.bytes_acked > then.bytes_acked,
             _ => false,
@@ -250,8 +261,9 @@ impl Connection {
             // The ACK that it waited for has come.
             self.began = Split::default();
         }
-        if let Some(cause) = repaired {
-            self.move_pending(|_| Some((cause, Where::Path)));
+        if let Some(to) = repaired {
+            // Who did not read had the window shut, whatever was sent into it.
+            self.move_pending(|s| (s.cause != Cause::SlowReader).then_some(to));
         } else if shares.iter().any(|s| s.cause == Cause::NagleDelayedAck) {
             // It was held all the time, and the ACK is late only now.
             self.move_pending(|s| (s.cause == Cause::Nagle).then_some((Cause::NagleDelayedAck, s.at)));
@@ -268,7 +280,7 @@ impl Connection {
         let waiting = now.info.is_some_and(|i| i.unacked > 0) || now.state == State::SynSent;
         for share in shares {
             let share = match repaired {
-                Some(cause) if share.cause == Cause::FastRecovery => Share { cause, ..share },
+                Some((cause, at)) if share.cause == Cause::FastRecovery => Share { cause, at, ..share },
                 _ => share,
             };
             self.total.add(share);
@@ -362,6 +374,7 @@ impl Connection {
     pub(crate) fn mark(&mut self) {
         self.interval = std::mem::take(&mut self.current);
         self.unheard = Split::default();
+        self.heard = std::mem::take(&mut self.hears);
         self.evidence = std::mem::take(&mut self.shown);
         let facts = self.facts.unwrap_or_default();
         self.news = facts.since(&self.marked);
@@ -380,6 +393,15 @@ impl Connection {
     pub fn lost(&self) -> Nanos {
         self.interval.time(|cause| cause.class() == tcpwhy_base::Class::Tcp)
     }
+}
+
+/// Something came between these two looks, and what had been written before the first of them had not all left at the
+/// second.
+fn hears_behind(before: &Sample, now: &Sample) -> bool {
+    let (Some(then), Some(info)) = (&before.info, &now.info) else { return false };
+    let written = then.bytes_acked + u64::from(before.wqueue);
+    let sent = info.bytes_acked + u64::from(now.wqueue.saturating_sub(info.notsent));
+    info.bytes_received > then.bytes_received && sent < written
 }
 
 /// Less than a segment is unsent.
@@ -436,6 +458,65 @@ mod tests {
         assert_eq!(ms(&c.total), [(Cause::RetransmissionTimeout, 240)]);
         c.mark();
         assert_eq!(ms(&c.interval), [(Cause::RetransmissionTimeout, 20)], "no more than its own time");
+    }
+
+    /// Repeats into a window that was shut behind what had left are probes: nothing was lost, and no timer is to be set.
+    #[test]
+    fn what_is_sent_again_into_a_shut_window_waits_for_its_reader() {
+        let at = |t: i64, again: u32, window: u32, unsent: u32| {
+            sample(|s, i| {
+                (s.wqueue, i.unacked, i.notsent, i.total_retrans) = (10_000 + unsent, 1, unsent, again);
+                (i.busy, i.last_data_sent) = (Nanos::millis(t), Nanos::millis(t));
+                (i.retransmits, i.ca_state) = if again > 0 { (1, 4) } else { (0, 0) };
+                i.snd_wnd = Some(window);
+            })
+        };
+        let timeouts = Facts {
+            timeout: crate::Waits { count: 1, time: Nanos::millis(220), longest: Nanos::millis(220) },
+            ..Facts::default()
+        };
+        let causes = |shut: u32, unread: bool, then: u32, unsent: u32| {
+            let known = Known { peer_unread: unread, ..Known::default() };
+            let mut c = Connection::new(at(0, 0, shut, unsent), Role::Server, true);
+            for t in (20..=300).step_by(20) {
+                c.observe(&at(t, u32::from(t > 220), shut, unsent), Nanos::millis(20), known);
+            }
+            // It reads again, and what lay in flight is sent once more.
+            c.observe(&at(320, 2, then, unsent), Nanos::millis(20), Known::default());
+            c.witness(timeouts);
+            ms(&c.total)
+        };
+        let (reader, timer) = (Cause::SlowReader, Cause::RetransmissionTimeout);
+        assert_eq!(causes(0, false, 0, 40_000), [(reader, 320)]);
+        // All had been sent: until the first repeat it looked as if it was on its way, and then thought about.
+        assert_eq!(causes(0, false, 0, 0), [(reader, 320)]);
+        assert_eq!(causes(0, false, 65_536, 40_000), [(reader, 300), (timer, 20)]);
+        // Of a reader on this host its buffer tells, be its window what it was.
+        assert_eq!(causes(11_000, true, 65_536, 40_000), [(reader, 300), (timer, 20)]);
+        assert_eq!(causes(65_536, false, 65_536, 40_000)[0].0, timer);
+    }
+
+    /// One message, be it as large as it is, has nobody who waits behind it; a request that comes meanwhile has.
+    #[test]
+    fn who_is_heard_while_older_bytes_are_unsent_waits_behind_them() {
+        let at = |acked: u64, queue: u32, notsent: u32, received: u64| {
+            sample(|s, i| {
+                (s.wqueue, i.notsent, i.bytes_acked, i.bytes_received) = (queue, notsent, acked, received);
+            })
+        };
+        let heard = |now: Sample| {
+            let mut c = Connection::new(at(1_000, 50_000, 40_000, 100), Role::Server, true);
+            c.observe(&now, Nanos::millis(20), Known::default());
+            c.mark();
+            let heard = c.heard;
+            c.mark();
+            assert!(!c.heard, "it is of one interval");
+            heard
+        };
+        // 51,000 bytes were written: with 31,000 acknowledged and 20,000 under way all of them have left.
+        assert!(heard(at(30_999, 50_000, 30_000, 101)));
+        assert!(!heard(at(31_000, 50_000, 30_000, 101)), "the answer was sent, and the next request came");
+        assert!(!heard(at(30_999, 50_000, 30_000, 100)), "nothing came");
     }
 
     /// Stall upon stall, each some looks long: the first look of each says nothing of its ACK yet.

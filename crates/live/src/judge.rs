@@ -130,7 +130,10 @@ impl Stretch<'_> {
     /// What a sender waits for that neither window nor send buffer stops.
     fn sending(&self, then: &Info, now: &Info) -> (Cause, Where) {
         if now.ca_state == 4 || now.retransmits > 0 {
-            return (Cause::RetransmissionTimeout, Where::Path);
+            return match self.now.probes(self.peer_unread) {
+                true => (Cause::SlowReader, Where::Peer),
+                false => (Cause::RetransmissionTimeout, Where::Path),
+            };
         }
         if now.ca_state == 3 {
             return (Cause::FastRecovery, Where::Path);
@@ -172,9 +175,7 @@ impl Stretch<'_> {
 
     /// The congestion window is used up: a pipe that is full, or a window that is still, or again, too small.
     fn full_congestion_window(&self, now: &Info) -> (Cause, Where) {
-        let queue =
-            now.min_rtt > Nanos::ZERO && now.rtt > now.min_rtt + now.min_rtt.part(4) + Nanos::millis(1);
-        if queue {
+        if now.lags() {
             return (Cause::Bandwidth, Where::Path);
         }
         if now.cwnd < self.largest_cwnd {
@@ -356,7 +357,9 @@ mod tests {
         assert_eq!(waits(|s, i| queued(s, i, 2_896, 50_000)), Cause::HostDelay);
         assert_eq!(waits(|s, i| (queued(s, i, 2_896, 50_000), i.snd_wnd = Some(3_000)).1), Cause::SlowReader);
         assert_eq!(waits(|s, i| (queued(s, i, 2_896, 0), i.ca_state = 3).1), Cause::FastRecovery);
-        assert_eq!(waits(|s, i| (queued(s, i, 2_896, 0), i.retransmits = 1).1), Cause::RetransmissionTimeout);
+        let again = |i: &mut Info, window: u32| (i.retransmits, i.snd_wnd) = (1, Some(window));
+        assert_eq!(waits(|s, i| (queued(s, i, 2_896, 0), again(i, 1)).1), Cause::RetransmissionTimeout);
+        assert_eq!(waits(|s, i| (queued(s, i, 2_896, 0), again(i, 0)).1), Cause::SlowReader);
     }
 
     #[test]

@@ -64,11 +64,11 @@ pub(crate) fn losses(c: &Connection) -> Vec<Loss> {
         out.push(loss(s.cause, s.at, s.time, all, s.counted >= s.time));
     }
     // Writes that stood in a queue of their own connection, longer than a round trip each: the queue in the
-    // host is longer than the path.
+    // host is longer than the path. One message costs that nothing: somebody has to ask meanwhile for another one.
     let queued = c.news.queued;
     let round_trip = c.sample.info.map_or(Nanos::ZERO, |i| i.rtt);
     let trips = round_trip.times(queued.count.try_into().unwrap_or(i64::MAX));
-    if queued.count > 0 && queued.time > trips && much(queued.time) {
+    if c.heard && queued.count > 0 && queued.time > trips && much(queued.time) {
         let all = c.facts.map_or(Nanos::ZERO, |f| f.queued.time);
         out.push(loss(Cause::SendQueue, Where::Here, queued.time, all, true));
     }

@@ -164,6 +164,13 @@ impl Sample {
             congestion: Congestion::default(),
         }
     }
+
+    /// What it sends again is no repair: the other end takes nothing. A window that was shut behind what had left
+    /// makes probes of the repeats (`tcp_retransmit_timer`: "Our retransmits become zero probes"); and a buffer in which
+    /// more lies unread than may still come, `peer_unread`, has dropped what found no room (`tcp_try_rmem_schedule`).
+    pub(crate) fn probes(&self, peer_unread: bool) -> bool {
+        peer_unread || self.info.is_some_and(|i| i.snd_wnd == Some(0))
+    }
 }
 
 macro_rules! fields {
@@ -220,6 +227,11 @@ fn stamped(bytes: &[u8]) -> bool {
 }
 
 impl Info {
+    /// Round trips take longer than the shortest one, by a quarter and a millisecond: a queue, or ACKs that wait.
+    pub(crate) fn lags(&self) -> bool {
+        self.min_rtt > Nanos::ZERO && self.rtt > self.min_rtt + self.min_rtt.part(4) + Nanos::millis(1)
+    }
+
     /// From the bytes of the kernel. None where they end before the times that the kernel counts (before Linux 4.10).
     pub fn decode(bytes: &[u8]) -> Option<Info> {
         let wide = |f: Field| f.of(bytes);

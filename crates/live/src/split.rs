@@ -141,8 +141,14 @@ pub(crate) fn goes_on(cause: Cause) -> bool {
     matches!(cause, Cause::RetransmissionTimeout | Cause::TailLossProbe | Cause::ReaderLate)
 }
 
-/// A program that reads late is nothing that a sender waits for at the same time.
+/// A program that reads late is nothing that a sender waits for at the same time; and what timers send into a window that
+/// is shut repairs nothing.
 fn may_be(cause: Cause, share: &Share) -> bool {
+    if matches!(cause, Cause::RetransmissionTimeout | Cause::TailLossProbe)
+        && share.cause == Cause::SlowReader
+    {
+        return false;
+    }
     cause != Cause::ReaderLate || (share.cause.class() == Class::Application && share.at == Where::Here)
 }
 

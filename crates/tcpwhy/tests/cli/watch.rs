@@ -460,7 +460,8 @@ fn control_groups_choose() {
 
 #[test]
 fn writes_behind_unsent_bytes_are_a_queue() {
-    let program = Program::start(QUEUES);
+    // The reader answers, as to requests that stand behind the rest.
+    let program = Program::start(&QUEUES.replace("time.sleep(0.01)", "time.sleep(0.01); s.sendall(b'.')"));
     let queue =
         |d: &Value| d["findings"].as_array().unwrap().iter().find(|f| f["cause"] == "send_queue").cloned();
     let arguments = ["--once", "--json", "--all-events", "--interval", "3s", "--port", &program.1];
@@ -476,4 +477,22 @@ fn writes_behind_unsent_bytes_are_a_queue() {
     assert!(client["events"]["queued_writes"]["count"].as_i64() > Some(0), "{client:#}");
     let causes = client["interval"].as_array().unwrap();
     assert!(causes.iter().all(|p| p["cause"] != "send_queue"), "it is no time of its own: {client:#}");
+}
+
+/// A file that is sent has a queue of its own, and nobody waits behind that.
+#[test]
+fn writes_of_one_message_wait_for_nobody() {
+    let program = Program::start(QUEUES);
+    let queued = |d: &Value| {
+        let rows = d["connections"].as_array().unwrap();
+        rows.iter().any(|r| r["events"]["queued_writes"]["time_ns"].as_i64() > Some(500_000_000))
+    };
+    let arguments = ["--once", "--json", "--all-events", "--interval", "3s", "--port", &program.1];
+    let document = until(&arguments, |d| d["source"] != "kernel" || queued(d));
+    if !queued(&document) {
+        crate::skips::skip("watch: no send_queue", "it takes kernel events", env!("CARGO_TARGET_TMPDIR"));
+        return;
+    }
+    let findings = document["findings"].as_array().unwrap();
+    assert!(findings.iter().all(|f| f["cause"] != "send_queue"), "{document:#}");
 }
