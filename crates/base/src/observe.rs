@@ -84,9 +84,9 @@ pub struct Watched {
     pub file: u16,
     /// Its connections are none of other captures: it is no continuation of those before it.
     pub apart: bool,
-    /// The first packet, of whatever protocol.
+    /// Its first packet, of whatever protocol, behind the last hour in which none passed.
     pub from: Nanos,
-    /// The last one, until the next hour in which none passed.
+    /// Its last one.
     pub to: Nanos,
 }
 

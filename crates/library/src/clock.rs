@@ -29,8 +29,8 @@ pub(crate) struct Clock {
     latest: Option<Nanos>,
     pub(crate) steps: u64,
     jump: Nanos,
-    /// The last frames before the holes, and the first ones behind them.
-    holes: Vec<(Nanos, Nanos)>,
+    /// The first frame behind the last hole.
+    since: Option<Nanos>,
 }
 
 impl Clock {
@@ -55,7 +55,7 @@ impl Clock {
             self.jump = self.jump.max(time - until);
         }
         if time - until > HOLE {
-            self.holes.push((until, time));
+            self.since = Some(time);
         }
         self.latest = Some(until.max(time));
     }
@@ -65,12 +65,12 @@ impl Clock {
         self.latest
     }
 
-    /// The stretches, from `first`, in which the tap was watched; of no length where the clock does not tell that.
-    pub(crate) fn watched(&self, first: Nanos) -> impl Iterator<Item = (Nanos, Nanos)> {
-        let begins = std::iter::once(first).chain(self.holes.iter().map(|hole| hole.1));
-        let ends = self.holes.iter().map(|hole| hole.0).chain(self.latest);
+    /// From when to when the tap was last watched without a hole, if its first frame came at `first`; of no length where
+    /// the clock does not tell that.
+    pub(crate) fn watched(&self, first: Nanos) -> (Nanos, Nanos) {
+        let from = self.since.unwrap_or(first);
         let odd = self.steps > 0 || self.jump > Nanos::ZERO;
-        begins.zip(ends).map(move |(from, to)| (from, if odd { from } else { to }))
+        (from, self.latest.filter(|_| !odd).unwrap_or(from))
     }
 
     /// What is wrong with it.
@@ -97,7 +97,7 @@ mod tests {
                 for time in [a, b, c, a] {
                     short.stamped(time);
                     long.stamped_elsewhere(time);
-                    let state = |clock: &Clock| (clock.latest, clock.steps, clock.jump, clock.holes.clone());
+                    let state = |clock: &Clock| (clock.latest, clock.steps, clock.jump, clock.since);
                     assert_eq!(state(&short), state(&long), "{a:?} {b:?} {c:?} {a:?}");
                 }
                 assert_eq!(short.latest(), [a, b, c].into_iter().max());

@@ -105,9 +105,8 @@ impl<'a, 'b, C: Capture, S: Sink> Reading<'a, 'b, C, S> {
             let (start, end) = read.span.unwrap_or((self.first, latest));
             read.span = Some((start.min(self.first), end.max(latest)));
             let (file, apart) = (self.file, self.salt != 0);
-            for (from, to) in self.clock.watched(self.first) {
-                self.sink.hear(Said::Watched(Watched { file, apart, from, to }));
-            }
+            let (from, to) = self.clock.watched(self.first);
+            self.sink.hear(Said::Watched(Watched { file, apart, from, to }));
         }
         read.steps += self.clock.steps;
         read.odd_clocks.extend(self.clock.odd(index));
