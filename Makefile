@@ -31,7 +31,7 @@ help:
 	@echo 'make python    the wheel of the Python package, in target/wheels; make test-python: its tests, on pandas, Polars, DuckDB'
 	@echo 'make test-fleet  the package inside Spark and Ray, a worker killed half way (some minutes; 900 MB; Java 17)'
 	@echo 'make many      10,000 small captures against one file, a shell loop, and tshark with pyarrow (ARGS=...)'
-	@echo 'make profiled  the program as releases have it, compiled twice: a tenth faster (target/profiled/tcpwhy; eight minutes)'
+	@echo 'make profiled  the program as releases have it, compiled twice and laid out anew: a tenth faster (target/profiled/tcpwhy; twelve minutes)'
 	@echo 'make package   a .deb and a list of parts (SBOM) in target/package (docs/release.md)'
 	@echo 'make static    the program without shared libraries, in target/static; fails if it needs any'
 	@echo 'make advisories  crates with advisories, by a copy of the RustSec data base (DB=FOLDER)'
@@ -138,6 +138,7 @@ tables-size: build
 	@$(PYTHON) scripts/tables_size.py --bin $(BIN)
 
 profiled:
+	@scripts/setup.sh profiled
 	@$(PYTHON) scripts/profiled.py
 
 static:

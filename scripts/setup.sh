@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs what a target of the Makefile needs beyond the Rust tool chain: scripts/setup.sh demo|test|bench|costs
+# Installs what a target of the Makefile needs beyond the Rust tool chain: scripts/setup.sh demo|test|bench|costs|profiled
 # As root on a system with apt the missing packages are installed. Otherwise they are named, and what can be
 # done without them is done: exit code 0, unless nothing can be built at all.
 set -euo pipefail
@@ -12,9 +12,10 @@ case $target in
 demo) ;;
 test) needs+=(python3:python3 zstd:zstd tshark:tshark tcpdump:tcpdump tcptrace:tcptrace ip:iproute2 node:nodejs npm:npm chromium:chromium tmux:tmux prometheus:prometheus) ;;
 costs) needs+=(python3:python3 ip:iproute2 nginx:nginx wrk:wrk) ;;
+profiled) needs+=(python3:python3 llvm-bolt-16:bolt-16) ;;
 bench) needs+=(python3:python3 zstd:zstd tshark:tshark tcpdump:tcpdump tcptrace:tcptrace taskset:util-linux) ;;
 *)
-    echo "setup: demo, test, bench or costs" >&2
+    echo "setup: demo, test, bench, costs or profiled" >&2
     exit 2
     ;;
 esac
