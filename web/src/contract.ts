@@ -285,10 +285,7 @@ export interface Finding {
   lost_ns: number;
   /** Share of setup, exchanges, and gaps before the last byte. */
   share: number;
-  /**
-   * The part of `lost_ns` in requests and setups; time of a server in which requests to another one ran is among
-   * that one's.
-   */
+  /** The part of `lost_ns` in requests and setups; of a server, without that of requests to another one. */
   requests_ns: number;
   /** That as a share of the time of requests (`summary.request_ns`; within a connection of its own). */
   share_of_requests: number;
@@ -324,8 +321,13 @@ export interface Finding {
    */
   exchange_names?: NameCount[];
   /**
-   * The part of `requests_ns` for which transfers side by side filled a link, so that no fix of one of them saves
-   * time of all; of `bandwidth`, such time of other causes.
+   * Of `server_think`: the server whose requests waited longest for each other, if all its exchanges are kept
+   * (rule 161).
+   */
+  in_turn?: InTurn | null;
+  /**
+   * For this part of `requests_ns` transfers filled a link: no fix of one saves all; of `bandwidth`, of other
+   * causes.
    */
   link_full?: LinkFull | null;
   /** The example replayed in the model; absent where it could not be. */
@@ -388,6 +390,22 @@ export interface Gap {
   end_ns: number;
   /** Tile the time. */
   spans: Span[];
+}
+
+/** Requests to one server that waited for their turn. */
+export interface InTurn {
+  /** Address and port of the server. */
+  server: string;
+  /** How many requests. */
+  requests: number;
+  /** On so many it worked at a time. */
+  at_once: number;
+  /** So many were there at once, at the most. */
+  most: number;
+  /** How long one takes by itself; the median. */
+  each_ns: number;
+  /** How long they waited for others, summed. */
+  waited_ns: number;
 }
 
 /** A link that was full, shared by several transfers from one host to another. */

@@ -380,6 +380,7 @@ pub(crate) fn finding(r: &Rollup, total: f64) -> Finding {
         idle: r.idle,
         counted_elsewhere: Nanos::ZERO,
         link_full: None,
+        in_turn: None,
         confidence: r.doubt.confidence(),
         unsure: r.doubt.unsure,
         occurrences: r.occurrences,

@@ -1,11 +1,13 @@
 //! The fixes of a finding, with the figures of the capture filled in.
 
 mod example;
+mod listed;
 
 use self::example::{
-    BEGINS_SMALL, CORKED, EVENTS, GROWS_LATE, LARGE_SCALE, RATE_LIMIT, buffer_for, idle, is_held_within_tls,
-    is_stream_of_events, rhythm_of, rhythms, waits_for_greeting, waits_for_names, waits_to_continue,
+    BEGINS_SMALL, CORKED, EVENTS, GROWS_LATE, LARGE_SCALE, RATE_LIMIT, buffer_for, is_stream_of_events,
+    rhythm_of, rhythms, waits_for_greeting, waits_for_names, waits_to_continue,
 };
+use self::listed::listed;
 use crate::facts::{Facts, bit_rate};
 use crate::result::{Connection, Finding, Fix, Parameter, Quality, Refuted, Span, Vantage};
 use tcpwhy_base::{Cause, Endpoint, Figures, FixId, How, Nanos, Place, Program, Shown, Side, SizedBy, Told};
@@ -157,35 +159,7 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
     let (rhythm, events) = (rhythm_of(f, connection), is_stream_of_events(f, connection));
     figures.0.extend(rhythm.map(|each| ("pause", each.to_string())));
     let (shown, tls) = (shown(f, connection), connection.tls);
-    let listed = match *facts {
-        // What was lost on the way met no queue of the server: a SYN-ACK passed the tap, or a second tap lacks the packet.
-        Facts::SynRepeats { answered: true, syn_ack: false, .. } | Facts::SynsLost { .. } => {
-            &[FixId::FixLoss, FixId::Firewall, FixId::ReuseConnections][..]
-        }
-        // Nothing shows that anybody listens there: first find out where the SYN goes.
-        Facts::Unanswered { .. } | Facts::SynsIgnored { .. } => &[FixId::Firewall, FixId::ListenBacklog],
-        // Nor that a SYN came to the server before the one that was answered.
-        Facts::SynRepeats { answered: false, syn_ack: false, at_server: false, .. } => {
-            &[FixId::Firewall, FixId::ListenBacklog, FixId::ReuseConnections]
-        }
-        // The client cannot tell a lossy path from a server that takes no connection.
-        Facts::FirstData { .. } => &[FixId::FixLoss, FixId::ListenBacklog, FixId::AcceptFaster],
-        // No TLS followed.
-        Facts::EncryptionRefused { .. } => &[FixId::ReuseConnections],
-        // Only early data, which not every request may be, saves a trip of TLS 1.3; a connection that is kept always does.
-        _ if cause == Cause::TlsHandshake && tls.is_new().is_some() => {
-            &[FixId::Tls13, FixId::ReuseConnections, FixId::TlsResumption]
-        }
-        // What waits for a word of the server has the next piece ready; of events nothing was there that could have been read ahead.
-        _ if waits_to_continue(f, connection) || events => &[FixId::Application],
-        // A buffer that is ready hides no more than it takes to be sent: what comes later by a timeout was being made, and no clock is hurried.
-        _ if rhythm.is_some() || cause == Cause::SenderPause && f.range.longest >= idle(connection) => {
-            &[FixId::Application, FixId::LargerWrites]
-        }
-        // The library writes the first piece: no call of the application could hold both.
-        _ if is_held_within_tls(f, connection) => &[FixId::Nodelay, FixId::ReuseConnections],
-        _ => cause.info().fixes,
-    };
+    let listed = listed(f, connection, (rhythm, events));
     let raised = raised(f, connection, &shown);
     let at_first = shown.at_first();
     let of = |fix| if fix == FixId::Rmem { &at_first } else { &shown };
@@ -292,6 +266,7 @@ fn asks_first(facts: &Facts, cause: Cause, tls: Tls) -> bool {
 /// What a fix saves at most: of a TLS handshake that takes several round trips a newer version, or a session that is resumed, saves one.
 fn most_saved(fix: FixId, f: &Finding, tls: Tls) -> Nanos {
     match fix {
+        FixId::MoreWorkers => f.in_turn.map_or(Nanos::ZERO, |turns| turns.waited.min(f.to_save())),
         FixId::Tls13 | FixId::TlsResumption if f.cause == Cause::TlsHandshake => {
             f.of_requests().part(i64::from(tls.trips.max(1)))
         }

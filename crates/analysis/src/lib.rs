@@ -74,6 +74,7 @@ mod facts;
 mod fetch;
 mod findings;
 mod fixes;
+mod in_turn;
 mod leftover;
 mod no_effect;
 mod outlines;

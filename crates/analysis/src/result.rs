@@ -3,6 +3,7 @@
 
 mod finding;
 mod frames;
+mod in_turn;
 mod link;
 mod made;
 mod named;
@@ -12,6 +13,7 @@ mod totals;
 
 pub use finding::*;
 pub use frames::Frames;
+pub use in_turn::InTurn;
 pub use link::{LinkFull, SharedLink};
 pub use named::*;
 pub(crate) use server::asked_of;

@@ -12,6 +12,7 @@ use crate::findings::{
     may_have_whole_connection_findings,
 };
 use crate::fixes::{Brief, advise};
+use crate::in_turn::in_turn;
 use crate::outlines::{Outline, longest};
 use crate::result::{Connection, Example, Extremes, Finding, Span, Totals};
 use crate::servers::{Servers, asked, find_upstreams, spent_within, upstreams};
@@ -192,7 +193,9 @@ impl Sums {
             if f.cause.info().kind == Kind::Span {
                 (f.confidence, f.unsure) = (doubt.confidence(), doubt.unsure);
             }
-            if (f.cause, f.side) == (Cause::ServerThink, Some(Side::Server))
+            let works = (f.cause, f.side) == (Cause::ServerThink, Some(Side::Server));
+            f.in_turn = works.then(|| in_turn(&totals.servers, connections, f.of_requests())).flatten();
+            if works
                 && let Some((at, example, facts)) = spent_within(&f.example, connections, &totals.servers)
             {
                 (f.example, f.facts) = (example, facts);

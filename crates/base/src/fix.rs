@@ -83,6 +83,7 @@ impl Figures {
 /// Something a person can do about a cause. The order is that of the table [`FIXES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
+#[non_exhaustive]
 #[expect(missing_docs, reason = "the table says what each one means")]
 pub enum FixId {
     ReuseConnections,
@@ -99,6 +100,7 @@ pub enum FixId {
     PortRange,
     TwReuse,
     Application,
+    MoreWorkers,
     LargerWrites,
     ReadFaster,
     ApplicationWindow,

@@ -91,9 +91,9 @@ pub use tcpwhy_capture::{Filter, FilterError, ReadError, Reader};
 pub mod parts {
     pub use tcpwhy_analysis::{
         Asked, Band, Change, Closed, ComparedSide, Comparison, Cost, Distance, Distribution, Elsewhere, End,
-        Ended, Example, Extremes, Facts, Grows, LinkFull, Lost, Named, NoEffect, Omitted, Over, Parameter,
-        Part, Path, Refuted, Replay, Server, Shape, SharedLink, SpanId, Together, TwoTaps, Vantage,
-        Witnessed,
+        Ended, Example, Extremes, Facts, Grows, InTurn, LinkFull, Lost, Named, NoEffect, Omitted, Over,
+        Parameter, Part, Path, Refuted, Replay, Server, Shape, SharedLink, SpanId, Together, TwoTaps,
+        Vantage, Witnessed,
     };
     pub use tcpwhy_base::{
         Alike, CauseInfo, Evidence, Figures, FixInfo, Flagged, Group, How, Kind, Likeness, Place, Shown,

@@ -1,6 +1,6 @@
 //! What was found in a capture: causes with their cost, fixes, and what a replay of an example says.
 
-use super::{Frames, LinkFull};
+use super::{Frames, InTurn, LinkFull};
 use crate::facts::Facts;
 use crate::rest::{Whose, at_rest};
 use tcpwhy_base::{Cause, FixId, Kind, Nanos, Program, Side, Told};
@@ -108,6 +108,8 @@ pub struct Finding {
     pub counted_elsewhere: Nanos,
     /// The part of its time in requests for which transfers side by side filled a link.
     pub link_full: Option<LinkFull>,
+    /// A server whose requests waited for each other.
+    pub in_turn: Option<InTurn>,
     /// How sure its spans are: the mean over their time, 0 to 1.
     pub confidence: f64,
     /// The part of its time in requests that was judged with little confidence.
@@ -159,7 +161,7 @@ impl Finding {
     pub fn why(&self) -> String {
         match &self.text {
             Some(text) => text.to_string(),
-            None => self.facts.sentence() + &self.of_which() + &self.meanwhile(),
+            None => self.facts.sentence() + &self.of_which() + &self.meanwhile() + &self.turns(),
         }
     }
 
@@ -175,6 +177,11 @@ impl Finding {
                  help all of them."
             )
         }
+    }
+
+    /// Where a server worked on few at a time.
+    fn turns(&self) -> String {
+        self.in_turn.map_or_else(String::new, |turns| turns.sentence())
     }
 
     /// A sentence may tell of a whole wait of which other causes have a part: how much is this one's.
@@ -196,6 +203,7 @@ impl Finding {
             idle: Nanos::ZERO,
             counted_elsewhere: Nanos::ZERO,
             link_full: None,
+            in_turn: None,
             confidence: WHOLE_CONNECTION,
             unsure: Nanos::ZERO,
             occurrences: 1,

@@ -124,6 +124,7 @@ impl Finding {
             idle: Nanos::ZERO,
             counted_elsewhere: Nanos::ZERO,
             link_full: None,
+            in_turn: None,
             confidence: 1.0,
             unsure: Nanos::ZERO,
             occurrences: 1,

@@ -54,6 +54,35 @@ pub(super) const ROWS: &[FixInfo] = &[
         ],
     },
     FixInfo {
+        fix: FixId::MoreWorkers,
+        id: "more_workers",
+        place: Place::Writer,
+        unless: &[],
+        title: "Work on more requests at once",
+        how: &[
+            How {
+                system: "Any",
+                text: "More threads, processes or instances of what answers at {server}, up to its cores where it computes. They gain nothing where all of them wait for one lock, or for a pool of connections to a database that is as small: a thread dump or `SHOW PROCESSLIST` while requests wait shows for what",
+            },
+            How {
+                system: "Python",
+                text: "`gunicorn -w 8 --threads 4` (without -k or --threads a worker answers one at a time), `uvicorn --workers 8`; in an asyncio program a call that blocks (time.sleep, requests, a database driver) holds all others: `await asyncio.to_thread(...)`",
+            },
+            How {
+                system: "Java, Go, Node.js",
+                text: "Node.js: one thread answers all: node:cluster or more instances, worker_threads for what computes; Java: `server.tomcat.threads.max` of Spring Boot and the pool of connections (HikariCP `maximumPoolSize`); Go: a mutex, db.SetMaxOpenConns",
+            },
+            How {
+                system: "HAProxy, Apache",
+                text: "HAProxy `maxconn` of the server line (waits there are Tw of its log); Apache `MaxRequestWorkers`",
+            },
+            How {
+                system: "PHP, Ruby",
+                text: "`pm.max_children` of PHP-FPM (its log says when that is reached); Puma `workers` and `threads`",
+            },
+        ],
+    },
+    FixInfo {
         fix: FixId::LargerWrites,
         id: "larger_writes",
         place: Place::Writer,

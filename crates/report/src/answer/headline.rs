@@ -306,7 +306,10 @@ fn spent(analysis: &Analysis, answer: &Answer, part: &Part) -> String {
         ),
         cause => {
             let side = side(&analysis.findings, cause);
-            format!("{share} ({time}) {}{}.", clause(cause, side), at(analysis, &[cause], time))
+            let turns = analysis.findings.iter().filter(|f| f.cause == cause).find_map(|f| f.in_turn);
+            let others =
+                turns.map_or_else(String::new, |t| format!(", {} of that on other requests first", t.waited));
+            format!("{share} ({time}) {}{}{others}.", clause(cause, side), at(analysis, &[cause], time))
         }
     }
 }

@@ -271,6 +271,30 @@ pub struct LinkFull {
     pub bandwidth_bps: u64,
 }
 
+/// Requests to one server that waited for their turn.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct InTurn {
+    /// Address and port of the server.
+    pub server: String,
+    /// How many requests.
+    pub requests: u64,
+    /// On so many it worked at a time.
+    pub at_once: u32,
+    /// So many were there at once, at the most.
+    pub most: u32,
+    /// How long one takes by itself; the median.
+    pub each_ns: i64,
+    /// How long they waited for others, summed.
+    pub waited_ns: i64,
+}
+
+impl InTurn {
+    pub(super) fn new(turns: a::InTurn) -> InTurn {
+        let a::InTurn { server, requests, at_once, most, each, waited, .. } = turns;
+        InTurn { server: server.to_string(), requests, at_once, most, each_ns: each.0, waited_ns: waited.0 }
+    }
+}
+
 impl LinkFull {
     pub(super) fn new(full: a::LinkFull) -> LinkFull {
         let a::LinkFull { time, link, .. } = full;

@@ -1,7 +1,7 @@
 //! Connections, findings, fixes and the document around them.
 
 use super::frames::{Example, Frames};
-use super::parts::{Exchange, Gap, LinkFull, Omitted, Setup};
+use super::parts::{Exchange, Gap, InTurn, LinkFull, Omitted, Setup};
 use super::values::{
     AnyCause, ClassLetter, Context, FindingId, InBrief, List, OwnerName, Pair, Parameters, QualityNames,
     SideName, Times, View, Word, unit,
@@ -328,8 +328,7 @@ pub struct Finding<'a> {
     /// Share of setup, exchanges, and gaps before the last byte.
     #[schemars(range(min = 0, max = 1))]
     pub share: f64,
-    /// The part of `lost_ns` in requests and setups; time of a server in which requests to another one ran is
-    /// among that one's.
+    /// The part of `lost_ns` in requests and setups; of a server, without that of requests to another one.
     pub requests_ns: i64,
     /// That as a share of the time of requests (`summary.request_ns`; within a connection of its own).
     #[schemars(range(min = 0, max = 1))]
@@ -340,10 +339,12 @@ pub struct Finding<'a> {
     pub after_last_byte_ns: i64,
     /// Too little to be worth an advice: no span of a millisecond, and less than a hundredth of the time.
     pub minor: bool,
-    /// The part of `requests_ns` for which transfers side by side filled a link, so that no fix of one of
-    /// them saves time of all; of `bandwidth`, such time of other causes.
+    /// For this part of `requests_ns` transfers filled a link: no fix of one saves all; of `bandwidth`, of other causes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link_full: Option<LinkFull>,
+    /// Of `server_think`: the server whose requests waited longest for each other, if all its exchanges are kept (rule 161).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_turn: Option<InTurn>,
     /// How sure, on average over its time.
     #[schemars(range(min = 0, max = 1))]
     pub confidence: f64,
@@ -399,6 +400,7 @@ impl<'a> Finding<'a> {
             after_last_byte_ns: f.tail.0.max(0),
             minor: f.is_minor(),
             link_full: f.link_full.map(LinkFull::new),
+            in_turn: f.in_turn.map(InTurn::new),
             confidence: rounded(f.confidence),
             occurrences: f.occurrences,
             shortest_ns: f.range.shortest.0,

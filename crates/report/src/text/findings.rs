@@ -271,8 +271,8 @@ pub(super) fn one(out: &mut impl Write, f: &Finding, said: &mut Said, layout: &L
             filter(f, layout).map_or(Ok(()), |text| lines(out, &text, INDENT, layout))?;
         }
     }
-    // An application's own time: where to look next, which saves nothing by itself.
-    let next = info.class == Class::Application && info.kind == Kind::Span;
+    // An application's own time: where to look next, which saves nothing by itself; but that requests wait for others does not need to be.
+    let next = info.class == Class::Application && info.kind == Kind::Span && f.in_turn.is_none();
     let wanted = match next {
         _ if layout.verbose => f.fixes.len(),
         true => 1,

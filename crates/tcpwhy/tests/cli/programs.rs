@@ -130,6 +130,26 @@ fn downloads_side_by_side_share_a_link() {
     assert!(pauses < 100_000_000, "their server wrote all at once: {pauses}");
 }
 
+/// Six requests at once, six times, to a server that works on one at a time: most of the time they waited for each other,
+/// which more workers spare (rule 161): 1.07 s would be left, and with six of them 1.23 s were.
+#[test]
+fn requests_that_wait_for_their_turn() {
+    let file = format!("{}/../../captures/programs/one_worker.pcap", env!("CARGO_MANIFEST_DIR"));
+    let json = tcpwhy(&["explain", &file, "--json"]).json();
+    let headline = json["summary"]["headline"].as_str().unwrap();
+    assert!(headline.contains("2.61 s of that on other requests first"), "{headline}");
+    let findings = json["findings"].as_array().unwrap();
+    let work = findings.iter().find(|f| f["cause"] == "server_think").unwrap();
+    let turns = &work["in_turn"];
+    assert_eq!((&turns["at_once"], &turns["most"], &turns["requests"]), (&1.into(), &6.into(), &36.into()));
+    let each = turns["each_ns"].as_i64().unwrap();
+    assert!((27_000_000..33_000_000).contains(&each), "30 ms, more or less by a tenth: {each}");
+    let first = &work["fixes"][0];
+    assert_eq!((&first["id"], &first["saves_ns"]), (&"more_workers".into(), &turns["waited_ns"]));
+    let text = tcpwhy(&["explain", &file]).out;
+    assert!(text.contains("fix: Work on more requests at once (on the server)"), "{text}");
+}
+
 /// Real programs in TLS 1.3: a server that works is no pause in an answer, though its library has sent
 /// tickets and settings before, and Nagle's algorithm holds what clients say first (rule 109).
 #[test]
