@@ -419,6 +419,12 @@ pub struct Connection {
     pub server_closed: bool,
     /// The last request came to a server that had closed, which answered with a reset: its FIN was on its way.
     pub too_late: bool,
+    /// A reset of its server, which had acknowledged nothing of the last request, ended that.
+    pub reset_unheard: bool,
+    /// The same of a server that had it, or its beginning.
+    pub reset_heard: bool,
+    /// Its client gave the last request up after so long.
+    pub gave_up: Option<Nanos>,
     /// A reset ended it while an answer was under way, as far as is known: neither end had closed.
     pub cut_off: bool,
     /// Time after its last byte, in its gaps, and its cause: nobody waited for it, so it is no part of any share.

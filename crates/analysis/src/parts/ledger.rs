@@ -16,7 +16,9 @@ use crate::findings::{Acquitted, Basis, Quick, Rollups, Where};
 use crate::output::Output;
 use crate::parts::opening::{late_handshake, setup};
 use crate::parts::sums::Sums;
-use crate::parts::unfinished::{Unfinished, ends_at, is_too_late, late_read, name_the_silent, tail};
+use crate::parts::unfinished::{
+    Unfinished, ends_at, give_up, given_up, late_read, name_the_silent, resets, tail,
+};
 use crate::release::Habits;
 use crate::rest::{Frame, Whose, at_rest};
 use crate::result::{Ended, Example, Exchange, Frames, Setup, Span};
@@ -292,7 +294,8 @@ impl Ledger {
         if cfg!(debug_assertions) {
             self.check_plain(ex, track, habits);
         }
-        if !parts.sees_all() || parts.wants_exchange(self.connection, ex.start, ex.last) {
+        let may_be_given_up = track.reset_by() == Some(End::Client);
+        if may_be_given_up || !parts.sees_all() || parts.wants_exchange(self.connection, ex.start, ex.last) {
             return false;
         }
         let Some(plain) = plain(steps, track, habits) else { return false };
@@ -356,6 +359,8 @@ impl Ledger {
         if !joined {
             join_neighbours(&mut spans);
         }
+        let gave_up = given_up(&ex, track, ending.unfinished.is_some());
+        let complete = give_up(&mut spans, gave_up, &mut end.0);
         self.count(&ex);
         let id = self.exchanges;
         let refilled = if self.refills.seen { Some(self.refills) } else { self.refills.within(&ex, track) };
@@ -366,8 +371,9 @@ impl Ledger {
         self.upto = end;
         self.last_response = Some(end.0);
         let whole = (ex.start, end.0);
-        let ended = ending.unfinished.map_or(Ended::Complete, |how| how.ended);
-        self.sums.too_late = is_too_late(&ex, track);
+        let ended = ending.unfinished.map_or(complete, |how| how.ended);
+        self.sums.gave_up = gave_up.map(|(_, waited)| waited);
+        (self.sums.too_late, self.sums.reset) = resets(&ex, track, ending.protocol);
         self.sums.cut_off = ended == Ended::Rst && ex.bytes.server > 0 && ex.last_sender == End::Server;
         let Some((start, end)) = parts.within(whole.0, whole.1) else { return parts.give_back_spans(spans) };
         parts.cut(&mut spans);

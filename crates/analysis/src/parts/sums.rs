@@ -26,11 +26,16 @@ pub(crate) struct Sums {
     pub(crate) cut_off: bool,
     /// The last request came to a server that had closed.
     pub(crate) too_late: bool,
+    /// A reset of the server ended the last request, of which it had acknowledged nothing, or something.
+    pub(crate) reset: [bool; 2],
+    /// The client gave the last request up after so long.
+    pub(crate) gave_up: Option<Nanos>,
 }
 
 at_rest! {
     Sums {
         budget, gap_budget, exchanges, gaps, rollups, quick_turns, quick, requests, tail, cut_off, too_late,
+        reset, gave_up,
     }
 }
 

@@ -166,12 +166,18 @@ fn is_farewell(ex: &Recorded, track: &Tracker) -> bool {
     ex.bytes.server == 0 && too_late && answered && (closes || ex.bytes.client <= ALERT && ex.may_close)
 }
 
-/// The same of a request: no `close_notify`, and no other last word, behind which its client closes. Nobody
-/// will answer it.
-pub(super) fn is_too_late(ex: &Recorded, track: &Tracker) -> bool {
+/// Of a request that a reset of its server ended, which nobody will answer: whether the server had closed before it came; else
+/// whether that, which had given the connection up otherwise, had acknowledged nothing of it, or something (rule 162). A request
+/// is what HTTP says in the clear, or no `close_notify`, and no other last word, behind which its client closes.
+pub(super) fn resets(ex: &Recorded, track: &Tracker, protocol: Option<&'static str>) -> (bool, [bool; 2]) {
     let closes = track.fin_of(End::Client).is_some_and(|fin| fin - ex.last <= WAKE_UP);
-    let asked = ex.bytes.server == 0 && (ex.bytes.client > ALERT || !ex.may_close) && !closes;
-    asked && track.reset_by() == Some(End::Server) && track.came_too_late(End::Client, ex.bytes.client)
+    let asks = ex.bytes.client > ALERT || !ex.may_close || protocol == Some("http/1");
+    if ex.bytes.server > 0 || !asks || closes || track.reset_by() != Some(End::Server) {
+        return (false, [false; 2]);
+    }
+    let unheard = u64::from(track.flow(End::Client).outstanding()) >= ex.bytes.client;
+    let open = track.fin_of(End::Server).is_none();
+    (track.came_too_late(End::Client, ex.bytes.client), [open && unheard, open && !unheard])
 }
 
 /// Where it ends: at the last packet, or where a client gave up that had asked. With its FIN as soon as it
@@ -191,6 +197,37 @@ pub(super) fn ends_at(ex: &Recorded, track: &Tracker) -> Moment {
         Some(gave_up) => (gave_up, ex.last_frame),
         None => (track.now(), track.last_frame()),
     }
+}
+
+/// When the client gave up a request, and how long it had waited (rule 163): it closed, or reset the connection, later than as soon as
+/// it had asked, and the answer never came; or came to a client that resets what comes, as nobody reads it any more
+/// (`tcp_rcv_state_process`; one that closed its side alone takes the answer).
+pub(super) fn given_up(ex: &Recorded, track: &Tracker, is_unfinished: bool) -> Option<(Nanos, Nanos)> {
+    let soon = track.rtt_or_zero().max(WAKE_UP);
+    let by_client = track.reset_by() == Some(End::Client);
+    let closed = track.fin_of(End::Client);
+    let (asked, at) = match ex.response_start {
+        Some(answered) => (ex.request_end?, closed.filter(|&at| by_client && at < answered)?),
+        None if is_unfinished && ex.last_sender == End::Client => {
+            (ex.last, closed.or(by_client.then_some(track.now()))?)
+        }
+        None => return None,
+    };
+    (at - asked > soon && track.fin_of(End::Server).is_none_or(|fin| fin > at)).then_some((at, at - asked))
+}
+
+/// Nobody waited for what came later. How the exchange ended, if it had its answer.
+pub(super) fn give_up(spans: &mut Vec<Span>, gave_up: Option<(Nanos, Nanos)>, end: &mut Nanos) -> Ended {
+    let Some((at, waited)) = gave_up.filter(|gave_up| gave_up.0 < *end) else { return Ended::Complete };
+    *end = at;
+    spans.retain(|s| s.start < at);
+    if let Some(last) = spans.last_mut() {
+        last.end = at;
+        if last.cause == Cause::ServerThink {
+            last.facts = Facts::NoAnswer { wait: waited, end: Over::GaveUp };
+        }
+    }
+    Ended::Silent
 }
 
 /// What was repeated beside its receiver was needed where that acknowledged none of it: its host has dropped,

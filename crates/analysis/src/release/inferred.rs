@@ -13,7 +13,7 @@ use crate::release::unseen::answer_to_the_unseen;
 use crate::release::value::{Acked, Doubt, Freed, Pause, Release, Wait};
 use crate::release::window::{by_window, flight_until, is_unread, late_us, lies_there};
 use crate::track::{Ack, Arrival, CwndState, Passage, Repair, Repeat};
-use tcpwhy_base::Nanos;
+use tcpwhy_base::{Nanos, Seq};
 
 /// Decides what released the segment.
 pub(super) fn inferred(p: &Passage<'_>, habits: &Habits) -> Release {
@@ -141,7 +141,7 @@ fn unheard(p: &Passage<'_>) -> Nanos {
     }
     let since = p.peer_acks.newest_first().take_while(|a| a.time > start);
     let known = |a: &&Ack| a.pure() || p.flow.numbering.is_steady() && p.missing == 0;
-    let Some(ack) = since.filter(|a| !a.ack.before(p.peer.nxt)).last().filter(known) else {
+    let Some(ack) = since.filter(|a| !a.ack.before(data_end(p))).last().filter(known) else {
         return Nanos::ZERO;
     };
     // An answer takes its time on the link, too.
@@ -149,12 +149,17 @@ fn unheard(p: &Passage<'_>) -> Nanos {
     (ack.time - start - due - crossing).floor0()
 }
 
+/// Behind the last byte of the peer's message; its FIN, which may pass much later, is none of it.
+fn data_end(p: &Passage<'_>) -> Seq {
+    p.peer.last.map_or(p.peer.nxt, |last| last.end)
+}
+
 /// How long after the last progress an ACK still did not cover all that the peer had sent: it left before the
 /// last of it arrived, so nobody could have worked on the message by then.
 fn still_on_its_way(p: &Passage<'_>) -> Nanos {
     let start = p.since.time;
     let mut acks = p.peer_acks.newest_first().take_while(|a| a.time > start);
-    acks.find(|a| a.ack.before(p.peer.nxt)).map_or(Nanos::ZERO, |a| a.time - start)
+    acks.find(|a| a.ack.before(data_end(p))).map_or(Nanos::ZERO, |a| a.time - start)
 }
 
 /// Whether the response was lost once (rule 35); so many copies of it are missing.

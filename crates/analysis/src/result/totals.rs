@@ -1,5 +1,5 @@
 use super::server::counted_elsewhere;
-use super::{Asked, Connection, Quality, Server, SharedLink};
+use super::{Asked, Connection, Extremes, Quality, Server, SharedLink};
 use crate::budget::Budget;
 use tcpwhy_base::{Cause, Nanos};
 
@@ -29,6 +29,10 @@ pub struct Totals {
     pub cut_off: u64,
     /// Connections whose last request came to a server that had closed.
     pub too_late: u64,
+    /// Connections whose last request ended with a reset of a server that had acknowledged nothing of it, or that had it.
+    pub reset: [u64; 2],
+    /// Connections whose last request its client gave up, and the shortest and the longest wait before that.
+    pub gave_up: (u64, Extremes),
     /// Connections on which the client closed only after the server had, and how long that was after the last byte.
     pub closed_after: (u64, Nanos),
     /// Earliest and latest segment.
@@ -78,6 +82,8 @@ impl Totals {
         self.empty = (self.empty.0 + other.empty.0, self.empty.1 + other.empty.1);
         self.cut_off += other.cut_off;
         self.too_late += other.too_late;
+        self.reset = [0, 1].map(|i| self.reset[i] + other.reset[i]);
+        self.add_given_up(other.gave_up);
         self.closed_after =
             (self.closed_after.0 + other.closed_after.0, self.closed_after.1 + other.closed_after.1);
         self.exchanges += other.exchanges;
@@ -101,11 +107,23 @@ impl Totals {
         }
         self.cut_off += u64::from(c.cut_off);
         self.too_late += u64::from(c.too_late);
+        self.reset[0] += u64::from(c.reset_unheard);
+        self.reset[1] += u64::from(c.reset_heard);
+        self.add_given_up(c.gave_up.map_or_else(Default::default, |waited| (1, Extremes::of(waited))));
         if let Some(after) = c.closed_after.filter(|_| !c.too_late) {
             self.closed_after = (self.closed_after.0 + 1, self.closed_after.1 + after);
         }
         if c.quality.has(Quality::MIDSTREAM) {
             self.midstream = (self.midstream.0 + 1, self.midstream.1 + c.budget.total());
+        }
+    }
+
+    fn add_given_up(&mut self, (count, waited): (u64, Extremes)) {
+        let (known, all) = &mut self.gave_up;
+        if count > 0 {
+            let shortest = if *known > 0 { all.shortest.min(waited.shortest) } else { waited.shortest };
+            *all = Extremes { shortest, longest: all.longest.max(waited.longest) };
+            *known += count;
         }
     }
 

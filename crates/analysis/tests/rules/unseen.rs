@@ -1,6 +1,7 @@
 //! Packets that the capture missed, though they came (rule 94), and such as came to the tap and no further.
 
 use crate::wire::{Tap, Wire, analyze, ms, us};
+use tcpwhy_analysis::Ended;
 use tcpwhy_base::{Cause, Nanos, Tls};
 
 /// The client's second write is held until the server's delayed ACK, five times. `missed` of these holds the
@@ -96,6 +97,67 @@ fn what_its_host_never_acknowledged_was_not_repeated_for_nothing() {
     };
     assert_eq!(causes(false), [false, true]);
     assert_eq!(causes(true), [true, false]);
+}
+
+/// A server, or a balancer before it, that is rid of an idle connection by a reset, which crosses the next request; a program that
+/// ends with the request in its hands. Not what a client says last, nor an answer that has begun.
+#[test]
+fn a_reset_comes_instead_of_an_answer() {
+    let reset = |bytes: u32, acked: bool, closes: bool, answered: bool| {
+        let mut w = Wire::new(Tap::Client, ms(40));
+        w.handshake();
+        w.at(ms(50)).client().data(100);
+        w.after(ms(40)).server().data(300);
+        w.after(ms(1)).client().ack();
+        w.at(ms(2_000)).client().data(bytes);
+        if closes {
+            w.client().fin();
+        }
+        if acked {
+            w.at(ms(2_040)).server().ack();
+        }
+        if answered {
+            w.at(ms(2_040)).server().data(100);
+        }
+        w.at(ms(if acked { 2_100 } else { 2_010 })).server().rst();
+        let c = w.connection();
+        (c.reset_unheard, c.reset_heard)
+    };
+    assert_eq!(reset(100, false, false, false), (true, false));
+    assert_eq!(reset(100, true, false, false), (false, true));
+    assert_eq!(reset(100, true, false, true), (false, false));
+    assert_eq!([reset(31, false, false, false), reset(100, false, true, false)], [(false, false); 2]);
+}
+
+/// A client with a timeout of half a second closes, and its kernel resets the answer that comes a second later: the request lasts
+/// until it gave up (rule 163), which is known at both taps, and that its FIN is acknowledged late is no late ACK of the
+/// request (rule 51). Who closes its own side alone takes the answer.
+#[test]
+fn a_client_gives_up_before_the_answer() {
+    let given_up = |tap: Tap, resets: bool| {
+        let mut w = Wire::new(tap, ms(20));
+        w.handshake();
+        w.at(ms(50)).client().data(100).says(b"GET / HT");
+        w.after(ms(20)).server().ack();
+        w.at(ms(530)).client().fin();
+        w.after(ms(60)).server().ack();
+        w.at(ms(1_550)).server().data(300);
+        if resets {
+            w.after(ms(20)).client().rst();
+        } else {
+            w.after(ms(20)).client().ack();
+        }
+        let c = w.connection();
+        let x = &c.exchanges[0];
+        let unexplained = c.budget.get(Cause::Unexplained) + c.gap_budget.get(Cause::Unexplained);
+        assert_eq!(unexplained, Nanos::ZERO, "{tap:?}");
+        (c.gave_up, x.end - x.start > ms(1_400), x.ended, c.budget.get(Cause::ServerThink) > ms(440))
+    };
+    for tap in [Tap::Client, Tap::Server] {
+        assert_eq!(given_up(tap, true), (Some(ms(480)), false, Ended::Silent, true), "{tap:?}");
+        let (gave_up, long, ended, _) = given_up(tap, false);
+        assert_eq!((gave_up, long, ended), (None, true, Ended::Complete), "{tap:?}");
+    }
 }
 
 /// A request that crosses the server's FIN is answered by a reset: who keeps connections longer than its

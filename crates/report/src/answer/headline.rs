@@ -4,7 +4,7 @@ use super::{Answer, NOTHING_WRONG, Part};
 use crate::Capture;
 use crate::figures::{count, percent};
 use std::cmp::Reverse;
-use tcpwhy_analysis::{Analysis, Finding, Server};
+use tcpwhy_analysis::{Analysis, Extremes, Finding, Server};
 use tcpwhy_base::{Cause, Class, Endpoint, Nanos, Owner, Side};
 
 /// What is said of so much time, or more, that was judged with little confidence.
@@ -68,6 +68,8 @@ pub fn headline(analysis: &Analysis, capture: &Capture, answer: &Answer) -> Stri
     }
     text.extend(cut_off(analysis.totals.cut_off));
     text.extend(too_late(analysis.totals.too_late));
+    text.extend(reset(analysis.totals.reset));
+    text.extend(gave_up(analysis.totals.gave_up));
     text.extend(middle(analysis));
     text.extend(scan);
     text.join(" ")
@@ -132,6 +134,44 @@ fn too_late(n: u64) -> Option<String> {
         "{which} came to a server that had just closed {theirs} and answered with {each}: let clients give up idle connections \
          sooner than the server does (its keep-alive timeout), or repeat such requests."
     ))
+}
+
+/// Said where a reset came instead of an answer.
+fn reset([unheard, heard]: [u64; 2]) -> Option<String> {
+    let requests = |n: u64| if n == 1 { "One request".to_owned() } else { format!("{n} requests") };
+    let (all, a_reset) = (unheard + heard, if unheard + heard == 1 { "a reset" } else { "resets" });
+    let which = match (unheard, heard) {
+        (0, 0) => return None,
+        (_, 0) => {
+            "before their server had acknowledged a byte: it, or a balancer or firewall before it, had given the connection up. Let clients \
+             give up idle connections sooner than it does (its keep-alive timeout), or repeat such requests".into()
+        }
+        (0, _) => "though their server had them: it ended, or closed without reading them; see its log".to_owned(),
+        (n, _) => format!(
+            "{n} of them before their server had acknowledged a byte (it had given the connection up), the others \
+             though it had them"
+        ),
+    };
+    let which =
+        if all == 1 { which.replace("their server", "its server").replace("them", "it") } else { which };
+    Some(format!("{} met {a_reset} instead of an answer, {which}.", requests(all)))
+}
+
+/// Said where clients did not wait for the answer: by their own timeouts mostly.
+fn gave_up((n, waited): (u64, Extremes)) -> Option<String> {
+    let Extremes { shortest, longest, .. } = waited;
+    let after = if shortest.to_string() == longest.to_string() {
+        shortest.to_string()
+    } else {
+        format!("{shortest} to {longest}")
+    };
+    match n {
+        0 => None,
+        1 => Some(format!("One request was given up by its client after {after}, before its answer came.")),
+        n => Some(format!(
+            "{n} requests were given up by their clients after {after}, before their answers came."
+        )),
+    }
 }
 
 /// No connection has packets of both ends.
@@ -266,7 +306,9 @@ fn why(analysis: &Analysis, answer: &Answer) -> Vec<String> {
     let waited = !elsewhere(analysis).is_empty();
     // What is not explained may be anybody's, and a path that loses packets is no network in order.
     let unknown = answer.share(time(&|cause| cause == Cause::Unexplained)) >= NOTHING_WRONG;
-    let known = !unknown && !waited && !analysis.findings.iter().any(Finding::may_be_corked);
+    let [unheard, heard] = analysis.totals.reset;
+    let known =
+        !unknown && !waited && unheard + heard == 0 && !analysis.findings.iter().any(Finding::may_be_corked);
     if let Some(first) = text.first_mut().filter(|_| faults.is_empty() && avoidable.is_empty() && known) {
         *first = format!("Nothing is wrong with TCP here: {first}");
     }

@@ -198,6 +198,51 @@ fn answers_that_resets_cut_off_are_told() {
 }
 
 #[test]
+fn resets_instead_of_answers_are_told() {
+    assert_eq!(reset([0, 0]), None);
+    let begins = |resets, with: &str| {
+        let said = reset(resets).unwrap_or_default();
+        assert!(said.starts_with(with), "{said}");
+    };
+    begins(
+        [1, 0],
+        "One request met a reset instead of an answer, before its server had acknowledged a byte:",
+    );
+    begins(
+        [2, 0],
+        "2 requests met resets instead of an answer, before their server had acknowledged a byte:",
+    );
+    begins([0, 1], "One request met a reset instead of an answer, though its server had it:");
+    begins(
+        [1, 2],
+        "3 requests met resets instead of an answer, 1 of them before their server had acknowledged a byte",
+    );
+    // Something is wrong, though it is not TCP.
+    let mut totals = Totals::default();
+    assert!(said_of(totals.clone(), &[(Cause::ServerThink, 20)]).contains("Nothing is wrong with TCP here"));
+    totals.reset = [0, 2];
+    assert!(!said_of(totals, &[(Cause::ServerThink, 20)]).contains("Nothing is wrong"));
+}
+
+#[test]
+fn requests_that_clients_gave_up_are_told() {
+    let waits = |waits: &[i64]| {
+        let mut totals = Totals::default();
+        for &ms in waits {
+            let mut c = crate::sample::analysis().connections.remove(0);
+            c.gave_up = Some(Nanos::millis(ms));
+            totals.add_connection(&c);
+        }
+        gave_up(totals.gave_up).unwrap_or_default()
+    };
+    assert_eq!(waits(&[]), "");
+    assert_eq!(waits(&[500]), "One request was given up by its client after 500 ms, before its answer came.");
+    let three =
+        "3 requests were given up by their clients after 480 ms to 1.20 s, before their answers came.";
+    assert_eq!(waits(&[500, 1_200, 480]), three);
+}
+
+#[test]
 fn requests_that_came_too_late_are_told() {
     assert_eq!(too_late(0), None);
     let one = "One request came to a server that had just closed its connection and answered with a reset:";
