@@ -31,6 +31,7 @@ mod no_effect;
 mod opening;
 mod order;
 mod paced;
+mod pieces;
 mod probed;
 mod queued;
 mod readers;
