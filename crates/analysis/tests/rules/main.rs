@@ -21,6 +21,7 @@ mod exchanges;
 mod granted;
 mod grounds;
 mod hosts;
+mod late_acks;
 mod lingering;
 mod loss;
 mod nagle;
