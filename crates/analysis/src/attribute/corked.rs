@@ -10,7 +10,7 @@ use crate::facts::Facts;
 use crate::release::Wait;
 use crate::result::Span;
 use crate::step::Step;
-use tcpwhy_base::{Cause, Nanos};
+use tcpwhy_base::Cause;
 
 /// The end of a write that a cork held, behind which its writer wrote nothing until later. What a cork holds is
 /// below a segment and all that there is, as more would have filled it (`tcp_nagle_check`, `tcp_write_wakeup`):
@@ -28,7 +28,7 @@ fn is_within_a_pause(context: &Context, steps: &[Step], limits: &[Cause]) -> boo
         Wait::Acked(_) => limits.get(1) == Some(&Cause::SenderPause),
         _ => false,
     };
-    corked && wrote && tail.loss.is_none() && next.sender == tail.sender
+    corked && wrote && next.sender == tail.sender
 }
 
 /// Appends the spans of `steps`, each with what its flights say.
@@ -39,30 +39,31 @@ pub(super) fn spans_of_all(
     carry: &mut Carry,
     spans: &mut Vec<Span>,
 ) {
-    // What left within the pause that goes on, how late, and where the spans of that begin.
-    let mut tail: Option<(u32, Nanos, usize)> = None;
+    // What left within the pause that goes on, and where the spans of that begin.
+    let mut tail: Option<(u32, usize)> = None;
     for (k, (step, &limit)) in steps.iter().zip(limits).enumerate() {
         if is_within_a_pause(context, &steps[k..], &limits[k..]) {
-            tail = Some((step.len, step.duration(), spans.len()));
+            tail = Some((step.len, spans.len()));
             spans_of(context, &step.was_its_writers(), Cause::SenderPause, carry, spans);
             continue;
         }
         let next = spans.len();
         spans_of(context, step, limit, carry, spans);
-        if let Some((held, corked, from)) = tail.take() {
-            join(spans, from, next, held, corked);
+        if let Some((held, from)) = tail.take() {
+            join(spans, from, next, held);
         }
     }
 }
 
 /// The pauses before and behind what a cork held, from `from` and from `next` on, are one, as are the few bytes
 /// that left in it: nobody waited for those either.
-fn join(spans: &mut Vec<Span>, from: usize, next: usize, held: u32, corked: Nanos) {
+fn join(spans: &mut Vec<Span>, from: usize, next: usize, held: u32) {
     let pause = |spans: &[Span]| spans.iter().position(|s| s.cause == Cause::SenderPause);
     let (Some(first), Some(last)) = (pause(&spans[from..next]), pause(&spans[next..])) else { return };
     let (first, last) = (from + first, next + last);
     let (end, frames, confidence) = (spans[last].end, spans[last].frames, spans[last].confidence);
     let whole = &mut spans[first];
+    let corked = whole.duration();
     whole.end = end;
     whole.frames = whole.frames.join(frames);
     whole.confidence = whole.confidence.min(confidence);
