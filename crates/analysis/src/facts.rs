@@ -294,6 +294,15 @@ pub enum Facts {
         /// For how long of it, at its end, all was acknowledged, if nothing was unacknowledged then.
         empty: Nanos,
     },
+    /// A wait that only what a cork had held broke (rule 151).
+    Tail {
+        /// All of it.
+        wait: Nanos,
+        /// Payload that left meanwhile.
+        held: u32,
+        /// After so long.
+        corked: Nanos,
+    },
     /// What the send buffer held was acknowledged after this time, and only then its writer went on.
     Emptied {
         /// How long until all of it was acknowledged.
@@ -380,6 +389,7 @@ impl Facts {
             | Facts::TimedAnswer { wait, .. }
             | Facts::Missing { wait, .. }
             | Facts::Wait { wait, .. }
+            | Facts::Tail { wait, .. }
             | Facts::Pieces { wait, .. } => Some(wait),
             _ => None,
         }
@@ -435,12 +445,7 @@ impl fmt::Display for Facts {
                 waited::limited(f, flight, segments, rtt, before)
             }
             Facts::Drained { flight } => drained(f, flight),
-            Facts::AckDelay { delay, flight } => {
-                write!(
-                    f,
-                    "With {flight} bytes in flight the sender could send no more, and the ACK was {delay} late."
-                )
-            }
+            Facts::AckDelay { delay, flight } => waited::late_ack(f, delay, flight),
             Facts::Bytes { bytes, bps } => passed(f, bytes, bps, Nanos::ZERO),
             Facts::Stood { bytes, bps, stood } => passed(f, bytes, bps, stood),
             Facts::Loss { bytes, wait } => waited::sent_again(f, bytes, wait),
@@ -470,6 +475,7 @@ impl fmt::Display for Facts {
             Facts::LateOpening { late, rtt } => opening::late(f, late, rtt),
             Facts::Missing { packets, wait } => missing(f, packets, wait),
             Facts::Wait { wait, outstanding, empty } => nothing_seen(f, wait, outstanding, empty),
+            Facts::Tail { wait, held, corked } => waited::tail(f, wait, held, corked),
             Facts::Emptied { wait, late } => emptied(f, wait, late),
             Facts::NextWrite { wait } => write!(f, "The next write came {wait} after the one before."),
             Facts::Released { late } => released(f, late),
@@ -478,13 +484,9 @@ impl fmt::Display for Facts {
             Facts::OneSided => f.write_str(
                 "Only one direction is in the capture, so the ACKs that would tell are not there.",
             ),
-            Facts::WrongClock { wait } => wrong_clock(f, wait),
+            Facts::WrongClock { wait } => waited::wrong_clock(f, wait),
         }
     }
-}
-
-fn wrong_clock(f: &mut fmt::Formatter<'_>, wait: Nanos) -> fmt::Result {
-    write!(f, "By its time stamps one round trip took {wait}, longer than a packet lives: they are wrong.")
 }
 
 fn times(n: u32) -> String {

@@ -2,12 +2,14 @@
 
 mod example;
 mod listed;
+mod vain;
 
 use self::example::{
     BEGINS_SMALL, CORKED, EVENTS, GROWS_LATE, LARGE_SCALE, RATE_LIMIT, buffer_for, is_stream_of_events,
     rhythm_of, rhythms, waits_for_greeting, waits_for_names, waits_to_continue,
 };
 use self::listed::listed;
+use self::vain::is_vain;
 use crate::facts::{Facts, bit_rate};
 use crate::result::{Connection, Finding, Fix, Parameter, Quality, Refuted, Span, Vantage};
 use tcpwhy_base::{Cause, Endpoint, Figures, FixId, How, Nanos, Place, Program, Shown, Side, SizedBy, Told};
@@ -232,31 +234,6 @@ fn raised(f: &Finding, connection: &Brief, shown: &Shown) -> Option<&'static How
 
 /// The least timeout of Linux beyond a round trip (`TCP_RTO_MIN`).
 const TIMEOUT: Nanos = Nanos::millis(200);
-
-/// Why what happened leaves this fix nothing to do.
-fn is_vain(fix: FixId, f: &Finding, c: &Brief) -> Option<String> {
-    let kept = fix == FixId::ReuseConnections && f.cause == Cause::SlowStart && f.example.exchange > 1;
-    let vain = || format!("it was request {} of a connection that had been kept", f.example.exchange);
-    kept.then(vain).or_else(|| is_too_soon(fix, f, c)).or_else(|| holds_more(fix, f, c))
-}
-
-/// Why no buffer let two segments fly: more did, on the same connection. That a loss or an idle time has left a small
-/// congestion window makes an ACK for them as late (rule 145).
-fn holds_more(fix: FixId, f: &Finding, c: &Brief) -> Option<String> {
-    let most = c.flights[sender_of(f).filter(|_| fix == FixId::BiggerWindow)?];
-    let Facts::AckDelay { flight, .. } = f.facts else { return None };
-    (most >= 2 * u64::from(flight)).then(|| {
-        format!("{most} bytes had been in flight on that connection: its congestion window was smaller then, and no buffer")
-    })
-}
-
-/// Why no end should have given up: it repeats three times before it may (RFC 9293, 3.8.3, R1), after one, two and four timeouts.
-fn is_too_soon(fix: FixId, f: &Finding, c: &Brief) -> Option<String> {
-    let (longest, least) = (f.range.longest, (c.rtt? + TIMEOUT).times(7));
-    (fix == FixId::UserTimeout && longest < least).then(|| {
-        format!("no silence was longer than {longest}, and who gives up before three repeats ({least}) ends connections that would have gone on")
-    })
-}
 
 /// A round trip of this finding asked whether TLS may begin.
 fn asks_first(facts: &Facts, cause: Cause, tls: Tls) -> bool {

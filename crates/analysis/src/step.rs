@@ -171,6 +171,11 @@ impl Step {
         self.wait = wait;
     }
 
+    /// What a cork held until then held nobody up: it was its writer who paused (rule 151).
+    pub(crate) fn was_its_writers(&self) -> Step {
+        Step { wait: Wait::Pause(Pause::default()), source: Source::Inferred, ..*self }
+    }
+
     /// Nothing begins with it.
     pub(crate) fn goes_on(&mut self) {
         self.split = false;

@@ -209,6 +209,30 @@ fn a_cork_holds_the_first_segment_of_an_answer() {
     assert_eq!(told(&written(false, 35)), [(Cause::ServerThink, Source::Inferred, 30, 240)]);
 }
 
+/// The kernel held the end of a piece, whose writer slept with its cork set: that held up nobody (rule 151).
+#[test]
+fn a_cork_within_a_pause_is_the_writers_whatever_its_kernel_held() {
+    let mut w = Wire::new(Tap::Server, ms(20));
+    w.handshake();
+    w.at(ms(30)).client().data(100);
+    w.at(ms(50)).server().write(2 * 1_448);
+    w.after(ms(10)).client().ack();
+    w.at(ms(300)).server().data(100);
+    w.after(ms(10)).client().ack();
+    let caused = |w: &Wire, writes: &[(i64, u32, u32)]| {
+        let from = w.host[SERVER].isn + 1;
+        let mut said = vec![(ms(45), SocketChange::Cork(true))];
+        said.extend(writes.iter().map(|&(at, skip, len)| (ms(at), write(from + skip, len))));
+        let spans = told(&hear(&w.segments(), &says(w, SERVER, &said)), 999).into_iter();
+        let long = spans.filter(|s| s.3 - s.2 > 50 && s.0 != Cause::ServerThink);
+        long.map(|s| (s.0, (s.3 - s.2) / 100)).collect::<Vec<_>>()
+    };
+    assert_eq!(caused(&w, &[(49, 0, 2_996)]), [(Cause::Cork, 2)], "nothing behind it");
+    w.at(ms(900)).server().write(2 * 1_448);
+    w.after(ms(10)).client().ack();
+    assert_eq!(caused(&w, &[(49, 0, 2_996), (900, 2_996, 2_896)]), [(Cause::SenderPause, 8)]);
+}
+
 /// A window that is full: of data that nobody reads, or of what has just come.
 #[test]
 fn the_kernel_of_the_receiver_tells_a_slow_reader_from_a_small_window() {

@@ -43,7 +43,11 @@ fn count_both(kept: &mut Span, next: &Span) {
 
 /// Of several waits the longest is told.
 fn tell_longest(kept: &mut Span, next: &Span) {
-    if let (Facts::Wait { wait: a, .. }, Facts::Wait { wait: b, .. }) = (kept.facts, next.facts)
+    let wait = |facts| match facts {
+        Facts::Wait { wait, .. } | Facts::Tail { wait, .. } => Some(wait),
+        _ => None,
+    };
+    if let (Some(a), Some(b)) = (wait(kept.facts), wait(next.facts))
         && b > a
     {
         kept.facts = next.facts;

@@ -7,7 +7,9 @@ use crate::attribute::is_plain;
 use crate::attribute::link::{at_its_pace, saturated};
 use crate::attribute::pace::{apart, goes_by_little, is_paced, pace};
 use crate::attribute::within::paced_within;
-use crate::attribute::woken::{PLATEAU, clocked, emptied, flight_of, is_cut, wakes_the_writer, written};
+use crate::attribute::woken::{
+    PLATEAU, clocked, emptied, flight_of, is_cut, wakes_the_writer, written, wrote_a_piece,
+};
 use crate::release::Wait;
 use crate::step::Step;
 use crate::track::CwndState;
@@ -131,6 +133,8 @@ fn message_limits(context: &Context, steps: &[Step], limits: &mut [Cause], carry
             } else {
                 plateau
             };
+        } else if *limit == Cause::SlowStart && wrote_a_piece(context, steps, step, initial) {
+            *limit = Cause::SenderPause;
         } else if *limit == Cause::SlowStart && step.cwnd == CwndState::Growing && clocked(step) {
             // More had flown, so the window was larger (rule 80).
             let next = steps[k + 1..].iter().find(|s| clocked(s)).map_or(0, flight_of);

@@ -3,6 +3,7 @@
 mod avoiding;
 mod clock;
 mod context;
+mod corked;
 mod doubts;
 mod emit;
 mod fold;
@@ -106,9 +107,7 @@ fn attribute_any(
     if full_or_paced {
         spread::give_pace_to_full_windows(context.measured.then_some(context.rtt), steps, limits);
     }
-    for (step, &limit) in steps.iter().zip(limits.iter()) {
-        waits::spans_of(context, step, limit, carry, spans);
-    }
+    corked::spans_of_all(context, steps, limits, carry, spans);
 }
 
 /// Their sender turned out to space them, so that PSH of several segments ended no write (rule 87).

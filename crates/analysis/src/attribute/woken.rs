@@ -33,6 +33,21 @@ pub(super) fn written(step: &Step) -> bool {
     step.pause().is_some_and(|p| p.flight == 0)
 }
 
+/// An ACK was there by chance when a piece below a segment was written behind the end of another: fewer packets
+/// flew than a congestion window begins with (RFC 6928; `TCP_INIT_CWND`). Linux counts packets, so that many
+/// small ones may fill it with less than its `initial` bytes. But what is written into a full one is joined to
+/// one segment (`tcp_sendmsg_locked`), and this is no larger than the least (rule 153).
+pub(super) fn wrote_a_piece(context: &Context, steps: &[Step], step: &Step, initial: u32) -> bool {
+    let (sender, mss) = (step.sender, context.mss[step.sender]);
+    let flight = flight_of(step);
+    let linux = context.timer[sender].is_some();
+    if !linux || step.cwnd != CwndState::Growing || !step.pushed || step.len >= mss || flight >= initial {
+        return false;
+    }
+    let least = steps.iter().filter(|s| s.bytes > 0).map(|s| s.len).min().unwrap_or(1).max(1);
+    flight > 0 && (step.len <= least || flight.div_ceil(least) < context.initial_window[sender])
+}
+
 /// A loss had made the congestion window smaller.
 pub(super) fn is_cut(step: &Step) -> bool {
     matches!(step.cwnd, CwndState::AfterLoss | CwndState::Avoiding)

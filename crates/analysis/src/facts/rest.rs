@@ -21,6 +21,7 @@ at_rest! {
         43 => Behind { wait, work, bytes }, 44 => Spread { flight }, 45 => LateBetween { late, rtt },
         46 => TimedAnswer { wait, held, ticks }, 47 => LateOpening { late, rtt }, 48 => InRecovery { bytes, wait },
         49 => SynsIgnored { syns, over }, 50 => KeyAskedAgain { rtt },
+        51 => Tail { wait, held, corked },
         32 => Split { far, rtt }, 33 => NextWrite { wait }, 34 => Released { late },
         35 => Silent { wait, tries }, 36 => NotCaptured, 37 => OneSided, 38 => WrongClock { wait },
     }

@@ -63,6 +63,21 @@ pub(super) fn corked(f: &mut fmt::Formatter<'_>, wait: Nanos, held: u32) -> fmt:
     )
 }
 
+pub(super) fn late_ack(f: &mut fmt::Formatter<'_>, delay: Nanos, flight: u32) -> fmt::Result {
+    write!(f, "With {flight} bytes in flight the sender could send no more, and the ACK was {delay} late.")
+}
+
+pub(super) fn wrong_clock(f: &mut fmt::Formatter<'_>, wait: Nanos) -> fmt::Result {
+    write!(f, "By its time stamps one round trip took {wait}, longer than a packet lives: they are wrong.")
+}
+
+pub(super) fn tail(f: &mut fmt::Formatter<'_>, wait: Nanos, held: u32, corked: Nanos) -> fmt::Result {
+    write!(
+        f,
+        "Nothing for {wait} but {held} bytes, {corked} after the segment before, when the kernel gives up holding a corked segment: the sender wrote nothing more in all that time, so that the cork held up nobody."
+    )
+}
+
 pub(super) fn timed_answer(f: &mut fmt::Formatter<'_>, wait: Nanos, held: u32, ticks: u16) -> fmt::Result {
     write!(f, "{held} bytes came {wait} after their request, as often before: ")?;
     if ticks > 0 {

@@ -52,6 +52,9 @@ const INITIAL_BYTES: u64 = 14_600;
 /// The MSS of who named none (RFC 9293, 3.7.1).
 const DEFAULT_MSS: u32 = 536;
 
+/// So much of a segment options may take (RFC 9293, 3.1).
+const MOST_OPTIONS: u64 = 40;
+
 /// A pause as long as an idle time is for TCP: a timeout (RFC 5681, 4.1).
 pub(super) fn idle(c: &Brief) -> Nanos {
     c.rtt.unwrap_or(Nanos::ZERO) + TIMEOUT
@@ -59,19 +62,21 @@ pub(super) fn idle(c: &Brief) -> Nanos {
 
 /// A writer that had nothing to say: never was more in flight than an initial window, so that each message
 /// left as it was written; pauses were as long as idle times for TCP (a timeout, RFC 5681, 4.1), and less
-/// than that window was sent for each such time (rule 110).
+/// than that window was sent for each such time (rule 110). Or no round trip had a segment of it, though
+/// nothing held what was written: no buffer is filled with what comes so.
 pub(super) fn is_stream_of_events(f: &Finding, c: &Brief) -> bool {
     let sender = match f.side {
         Some(Side::Client) => 0,
         Some(Side::Server) => 1,
         _ => return false,
     };
-    let window = (INITIAL_WINDOW * u64::from(c.mss.unwrap_or(DEFAULT_MSS))).min(INITIAL_BYTES);
+    let mss = u64::from(c.mss.unwrap_or(DEFAULT_MSS));
+    let window = (INITIAL_WINDOW * mss).min(INITIAL_BYTES);
     let idle = idle(c);
     let waits = f.of_requests().0.max(0) as u64 / idle.0 as u64;
     f.cause == Cause::SenderPause
         && f.occurrences >= PATTERN
-        && f.range.longest >= idle
+        && (f.range.longest >= idle || c.flights[sender] + MOST_OPTIONS < mss)
         && c.flights[sender] <= window
         && c.messages[sender] <= window.saturating_mul(waits)
 }

@@ -251,7 +251,7 @@ fn with_ack(p: &Passage<'_>, habits: &Habits, lock: &Lock<'_>) -> Release {
                 flight,
                 peak,
                 room: Some(room_before(p, lock)),
-                delay: lock.ack.late_by(p.path.peer()),
+                delay: if others_are_due(p, lock) { Nanos::ZERO } else { lock.ack.late_by(p.path.peer()) },
                 late_us: late_us(p, lock.ack),
                 flown: if p.flow.cwnd.state() == CwndState::Growing { p.flow.cwnd.max_flight } else { 0 },
                 tail: nodelay_unseen && is_tail(p),
@@ -283,6 +283,13 @@ fn defers(p: &Passage<'_>, lock: &Lock<'_>, flight: u32) -> bool {
         && known
         && flight + room < cwnd
         && earlier().any(|a| a.pure() && a.ack.after(a.una_before))
+}
+
+/// Behind what the ACK acknowledges more than two segments were in flight, for which ACKs are due as they come
+/// (RFC 9293, 3.8.6.3): a late one held up no more than what it let go itself, which would have waited for the
+/// rest otherwise (rule 152). Beside the sender its lateness tells of a queue.
+fn others_are_due(p: &Passage<'_>, lock: &Lock<'_>) -> bool {
+    !p.path.is_near() && p.arrived.before.nxt.minus(lock.ack.ack) > 2 * p.mss() as i32
 }
 
 /// Less was in flight than any limit lets: a segment, or the half of `SOCK_MIN_SNDBUF` that is payload. After

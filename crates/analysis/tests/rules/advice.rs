@@ -99,8 +99,13 @@ fn who_had_nothing_to_say_is_not_told_to_read_ahead() {
         plain
     };
     assert!(told(15, 40, 300) && told(15, 1_448, 300) && told(15, 14_480, 300));
-    // Blocks that a window may hold, a steady writer without an idle time, and one that only began late.
-    assert_eq!([told(15, 20 * 1_448, 300), told(40, 400, 60), told(3, 40, 300)], [false; 3]);
+    // A WebSocket's messages: no round trip has a segment of them, whether they come as regularly or not.
+    assert!(told(40, 400, 60) && told(8, 200, 80) && told(40, 200, 15));
+    // Blocks that a window may hold, a steady writer of more than a segment without an idle time, and one that only
+    // began late.
+    assert_eq!([told(15, 20 * 1_448, 300), told(40, 1_600, 60), told(3, 40, 300)], [false; 3]);
+    // A writer of that many small pieces, one straight after the other, sends more than events.
+    assert!(!told(400, 1_200, 5));
 }
 
 /// Slow start of a later request of a connection is none that keeping it saves.
