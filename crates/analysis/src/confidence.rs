@@ -198,6 +198,8 @@ pub(crate) enum Evidence {
     WholePackets,
     /// No more of them than a pace lets go at once (rule 149).
     Pairs,
+    /// For three quarters of a pause and more something was in flight, and whole segments came behind it.
+    SoonAfterAck,
 }
 
 impl Evidence {
@@ -232,6 +234,8 @@ impl Evidence {
             Evidence::WholePackets => (0.35, Cause::Pacing),
             // In runs of BBR and servers that never pause all were a pace's; of proxies nothing is known.
             Evidence::Pairs => (0.5, Cause::Pacing),
+            // Of nine small buffers on a busy host most, of labelled writers that pause none.
+            Evidence::SoonAfterAck => (0.35, Cause::SendBuffer),
         }
     }
 

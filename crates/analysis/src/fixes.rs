@@ -5,14 +5,16 @@ mod listed;
 mod vain;
 
 use self::example::{
-    BEGINS_SMALL, CORKED, EVENTS, GROWS_LATE, LARGE_SCALE, RATE_LIMIT, buffer_for, is_stream_of_events,
-    rhythm_of, rhythms, waits_for_greeting, waits_for_names, waits_to_continue,
+    BEGINS_SMALL, CORKED, EVENTS, GROWS_LATE, LARGE_SCALE, RATE_LIMIT, SET_AT_ALL, buffer_for,
+    is_stream_of_events, rhythm_of, rhythms, waits_for_greeting, waits_for_names, waits_to_continue,
 };
 use self::listed::listed;
 use self::vain::is_vain;
 use crate::facts::{Facts, bit_rate};
 use crate::result::{Connection, Finding, Fix, Parameter, Quality, Refuted, Span, Vantage};
-use tcpwhy_base::{Cause, Endpoint, Figures, FixId, How, Nanos, Place, Program, Shown, Side, SizedBy, Told};
+use tcpwhy_base::{
+    Cause, Endpoint, Figures, FixId, How, Nanos, Place, Program, Shown, Side, SizedBy, Told, Unless,
+};
 use tcpwhy_model::MOST_INITCWND;
 
 /// What fixes need to know of a connection.
@@ -163,8 +165,15 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
     let (shown, tls) = (shown(f, connection), connection.tls);
     let listed = listed(f, connection, (rhythm, events));
     let raised = raised(f, connection, &shown);
-    let at_first = shown.at_first();
-    let of = |fix| if fix == FixId::Rmem { &at_first } else { &shown };
+    // A small buffer that a program sets lets much more through at times (rule 123): that is no room.
+    let (at_first, as_set) = (shown.at_first(), Shown { most_in_flight: 0, ..shown });
+    let of = |fix| match fix {
+        FixId::Rmem => &at_first,
+        FixId::UnsetSndbuf => &as_set,
+        _ => &shown,
+    };
+    let went_beyond =
+        |fix: FixId| fix == FixId::UnsetSndbuf && Unless::BufferHadRoom.refutes(&shown).is_some();
     let (mut fixes, mut refuted) = (Vec::new(), Vec::new());
     for &fix in listed {
         let info = fix.info();
@@ -194,6 +203,7 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
             FixId::Application if events || rhythm.is_some() => {
                 rows.insert(0, if events { &EVENTS } else { &RATE_LIMIT });
             }
+            fix if went_beyond(fix) => rows.insert(0, &SET_AT_ALL),
             FixId::Rmem => rows.iter_mut().zip(raised).for_each(|(row, how)| *row = how),
             // The last one is for servers.
             FixId::ReuseConnections if closed => rows.rotate_right(1),

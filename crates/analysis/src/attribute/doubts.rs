@@ -36,6 +36,7 @@ pub(super) fn against(context: &Context, step: &Step, rule: Rule) -> Option<Evid
         }
         Rule::DrippingWriter => context.timer[step.sender].is_none().then_some(Evidence::UnknownStart),
         Rule::LossProbe | Rule::ProbeOfFirstData => against_probe(context, step),
+        Rule::PauseIdle if is_soon_after_ack(context, step) => Some(Evidence::SoonAfterAck),
         Rule::PauseIdle | Rule::PauseInFlight => against_pause(context, step),
         Rule::Think => is_late_but_counted(context, step).then_some(Evidence::LateButCounted),
         Rule::ThinkOrLoss | Rule::ThinkAtTimer => {
@@ -120,6 +121,14 @@ fn against_pause(context: &Context, step: &Step) -> Option<Evidence> {
         return may_be_paced(context, step).then_some(evidence);
     }
     Some(if step.pushed { Evidence::SilentAsATimer } else { Evidence::SilentWithinAWrite })
+}
+
+/// Beside the sender whole segments came a moment after the ACK of all before them: a writer whom a full buffer held is woken by
+/// that, and runs when its host lets it; on a busy one that takes milliseconds (rule 85).
+fn is_soon_after_ack(context: &Context, step: &Step) -> bool {
+    let empty = step.empty_at_sender(context.reaction[step.sender]);
+    let whole = step.len >= context.mss[step.sender];
+    context.near(step.sender) && whole && empty.times(4) <= step.duration()
 }
 
 /// Less than a round trip between packets of whole segments, whose PSH need not end a write: as long as

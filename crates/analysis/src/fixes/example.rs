@@ -166,6 +166,12 @@ pub(super) static CORKED: How = How {
     text: "Look in its log, trace or profile for {at} to {until} (UTC), connection {ends}. Had it written its answer long before, that was corked (meanwhile `ss -tino 'sport = :{own_port}'` shows `timer:(persist`): send the end of it without MSG_MORE, or clear TCP_CORK behind it",
 };
 
+/// More was in flight at another time than the buffer seemed to hold.
+pub(super) static SET_AT_ALL: How = How {
+    system: "Any",
+    text: "First see whether one is set: meanwhile `ss -tmi 'sport = :{own_port}'` shows `sndbuf_limited`, and a `tb` that stays as it is. More was in flight at another time, which small buffers let through where a program writes much at once; if none is set, the program wrote no faster",
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -197,6 +197,32 @@ fn a_pause_behind_whole_packets_is_a_guess() {
     assert_eq!(told(2 * MSS - 100), Some((false, false)));
 }
 
+/// Beside its sender: flights of five segments, each so long after all before it had been acknowledged, a round trip of 40 ms later. A
+/// program that a full buffer held looks the same on a busy host (rule 85), but neither if it waits much longer, nor if it writes
+/// less than a segment.
+#[test]
+fn whole_segments_soon_behind_an_ack_are_a_guess() {
+    let told = |late: i64, bytes: u32| {
+        let mut w = Wire::new(Tap::Server, ms(40));
+        w.handshake();
+        w.at(ms(50)).client().window(1 << 20).data(100);
+        for _ in 0..4 {
+            w.after(ms(late)).server().write(bytes);
+            w.after(ms(40)).client().ack();
+        }
+        let c = w.connection();
+        let spans = c.exchanges.iter().flat_map(|e| &e.spans);
+        let pause = spans.filter(|s| s.cause == Cause::SenderPause).max_by_key(|s| s.duration());
+        pause.map(|s| {
+            let buffer = s.alternatives.iter().flatten().any(|a| a.0 == Cause::SendBuffer);
+            (s.confidence < 0.7 && buffer, s.facts.sentence().contains("sndbuf_limited"))
+        })
+    };
+    assert_eq!(told(5, 5 * MSS), Some((true, true)));
+    assert_eq!(told(30, 5 * MSS), Some((false, false)));
+    assert_eq!(told(5, 200).map(|t| t.0), Some(false));
+}
+
 /// How much of an answer is slow start, and a congestion window's, percent: so many segments are in flight in
 /// each round trip of 40 ms.
 fn of_flights(tap: Tap, flights: &[u32]) -> [i64; 2] {

@@ -1,8 +1,8 @@
 //! Room in the window that is not used at once: the buffer, or a congestion window that a loss made smaller.
 
 use crate::windows::response_in_flights;
-use crate::wire::{CLIENT, Tap, Wire, ms, us};
-use tcpwhy_base::{Cause, Nanos, TcpFlags};
+use crate::wire::{CLIENT, Tap, Wire, analyze, ms, us};
+use tcpwhy_base::{Cause, FixId, Nanos, TcpFlags};
 
 const MSS: u32 = 1448;
 
@@ -184,6 +184,27 @@ fn a_writer_that_is_woken_late_waits_for_its_buffer() {
         assert!(writer <= ms(40 + late.iter().sum::<i64>()), "{:?}", c.budget);
         assert_eq!(c.budget.get(Cause::Unexplained), Nanos::ZERO, "{:?}", c.budget);
     }
+}
+
+/// A small buffer that let a megabyte through once is small all the same: that it is not set is advised, with how to see whether one
+/// is; that the limit of the automatic one be raised is not.
+#[test]
+fn a_buffer_that_let_more_through_once_may_be_set() {
+    let mut w = Wire::new(Tap::Server, ms(40));
+    w.handshake();
+    w.at(ms(50)).client().window(1 << 21).data(100);
+    let mut t = ms(80);
+    for k in 0..40 {
+        w.at(t).server().write(if k == 30 { 600 * MSS } else { 31 * MSS + 400 });
+        w.at(t + ms(20)).client().ack();
+        t = t + ms(40) + us(90);
+    }
+    let analysis = analyze(&w.segments());
+    let full = analysis.findings.iter().find(|f| f.cause == Cause::SendBuffer).expect("the buffer is full");
+    let unset = full.fixes.iter().find(|fix| fix.fix == FixId::UnsetSndbuf).expect("it may be set");
+    assert!(unset.how[0].contains("First see whether one is set"), "{:?}", unset.how);
+    let limit = full.refuted.iter().find(|r| r.fix == FixId::Wmem).expect("the limit is no less");
+    assert!(limit.because.contains("868800 bytes"), "{}", limit.because);
 }
 
 /// The same flights of a writer that is never there as an ACK comes: its own clock, a little slower than the
