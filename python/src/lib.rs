@@ -168,9 +168,10 @@ fn compare<'py>(
     let text = run::interruptible(py, move |stop| -> PyResult<String> {
         let mut sides = Vec::with_capacity(2);
         for source in &sources {
-            sides.push(page::explained(source, None, Detail::All, &stop)?.connections);
+            sides.push(page::explained(source, None, Detail::All, &stop)?);
         }
-        let comparison = tcpwhy_library::compare(&sides[0], &sides[1])
+        let [before, after] = [0, 1].map(|i| (&sides[i].connections[..], &sides[i].totals));
+        let comparison = tcpwhy_library::compare_with_totals(before, after)
             .ok_or_else(|| TcpwhyError::new_err("the captures share no server, by address or by port"))?;
         let names = [sources[0].name(), sources[1].name()];
         let mut json = Vec::new();

@@ -5,23 +5,24 @@
 //! an interval from a bootstrap (Efron 1979): both sides are drawn again with replacement, and the middle 95 % of the
 //! differences is what chance alone would allow. The random numbers are seeded, so the answer does not change.
 //!
+//! Whoever asks first on a connection waits for its opening too: that exchange is compared with it (rule 60).
+//!
 //! A header more or less moves all requests to another magnitude. Where none has a counterpart, all those of
-//! a server are compared, each with the opening of its connection: what changes sizes often is a connection
-//! that is kept.
+//! a server are compared: what changes sizes often is a connection that is kept.
+//!
+//! A request that was made while another one was answered is a part of that one's time (rule 61): it has a
+//! row of its own, but the headline is that of those that no other one contains.
 
-use crate::{Analysis, Connection, Exchange, Setup, Span};
+mod chance;
+mod within;
+
+use crate::{Analysis, Connection, Exchange, Setup, Span, Totals};
+use chance::{FEW, Of, change, change_by_connection};
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 use tcpwhy_base::{Cause, Nanos};
-
-/// Draws for an interval.
-const DRAWS: usize = 1_000;
-/// Samples drawn of each side; more make the interval no better to speak of.
-const MOST: usize = 2_000;
-
-/// Fewer values than these hold their median with less than 94 %.
-const FEW: usize = 5;
+use within::{Made, inner};
 
 /// What exchanges have in common that are compared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +40,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// It stands for all exchanges of a server, whatever their size, with the openings of their connections.
+    /// It stands for all exchanges of a server, whatever their size.
     pub fn is_of_any_size(&self) -> bool {
         self.name.is_none() && self.request == 0 && self.response == 0
     }
@@ -48,13 +49,22 @@ impl Shape {
     fn of_any_size(&self) -> Shape {
         Shape { request: 0, response: 0, ..self.clone() }
     }
+
+    fn key(&self) -> Key {
+        (self.port, self.ip)
+    }
 }
 
-/// An exchange, and the opening of the connection before it, where that counts.
+/// A server as both captures know it: its port, and its address where that is in both.
+type Key = (u16, Option<IpAddr>);
+
+/// An exchange, and the opening of its connection where it waited for that.
 #[derive(Clone, Copy)]
 struct Request<'a> {
     /// Which connection of its side it is of.
     connection: usize,
+    /// The numbers of connection and exchange.
+    id: (u32, u32),
     exchange: &'a Exchange,
     setup: Option<&'a Setup>,
 }
@@ -97,6 +107,8 @@ pub struct Change {
     pub difference: Nanos,
     /// The middle 95 % of what the bootstrap gave for it.
     pub interval: (Nanos, Nanos),
+    /// The same for the difference of the 95th percentiles.
+    pub p95_interval: (Nanos, Nanos),
 }
 
 impl Change {
@@ -108,33 +120,75 @@ impl Change {
 
     /// The interval does not hold zero.
     pub fn is_sure(&self) -> bool {
-        !self.too_few() && (self.interval.0 > Nanos::ZERO || self.interval.1 < Nanos::ZERO)
+        !self.too_few() && excludes_zero(self.interval)
     }
+
+    /// That of the 95th percentiles does not.
+    pub fn is_sure_of_p95(&self) -> bool {
+        !self.too_few() && excludes_zero(self.p95_interval)
+    }
+}
+
+fn excludes_zero((low, high): (Nanos, Nanos)) -> bool {
+    low > Nanos::ZERO || high < Nanos::ZERO
+}
+
+/// What the requests to the servers that are compared took in all, whether each has a counterpart or not;
+/// none of those that lie within others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InAll {
+    /// How many.
+    pub exchanges: u64,
+    /// Openings of connections.
+    pub openings: u64,
+    /// Their time.
+    pub time: Nanos,
 }
 
 /// The comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
-    /// Durations by shape, the most time first.
+    /// Durations by shape, the most time first; an exchange that waited for the opening of its connection has
+    /// that with it.
     pub shapes: Vec<(Shape, Change)>,
-    /// Durations of matched exchanges, as many of each shape, in proportion, on both sides.
+    /// The same of exchanges that were made while others were answered.
+    pub within: Vec<(Shape, Change)>,
+    /// Durations of matched exchanges that no other one contains, as many of each shape, in proportion, on
+    /// both sides.
     pub all: Change,
-    /// Time of each cause in a matched exchange, the largest change first.
+    /// Of the same the means.
+    pub mean: Change,
+    /// How many of the same waited for the opening of their connection.
+    pub openings: [u64; 2],
+    /// Time of each cause in one of the same, the largest change first. What a server waited for another one
+    /// has that one's causes.
     pub causes: Vec<(Cause, Change)>,
     /// Setups of connections to the servers that match.
     pub setup: Option<Change>,
+    /// What all of it took, before and after.
+    pub in_all: [InAll; 2],
     /// Exchanges without a counterpart, before and after.
     pub unmatched: [u64; 2],
 }
 
 /// Compares the connections of two analyses, with all their exchanges in detail. `None`: they share no server.
+/// Requests that were made while others were answered are not told from those.
 pub fn compare(before: &[Connection], after: &[Connection]) -> Option<Comparison> {
-    compared([before, after])
+    compared([(before, None), (after, None)])
+}
+
+/// The same with what is known of the servers, so that a request that was made for another one counts as part
+/// of it.
+pub fn compare_with_totals(
+    before: (&[Connection], &Totals),
+    after: (&[Connection], &Totals),
+) -> Option<Comparison> {
+    compared([before, after].map(|(connections, totals)| (connections, Some(totals))))
 }
 
 /// The same of whole answers.
 pub fn compare_answers(before: &Analysis, after: &Analysis) -> Option<Comparison> {
-    compared([&before.connections, &after.connections])
+    compared([before, after].map(|a| (&a.connections[..], Some(&a.totals))))
 }
 
 /// Which servers are in both analyses. Where an address is in both, those of its port are told apart by it;
@@ -155,7 +209,7 @@ impl Servers {
     }
 
     /// What is held against what has the same; `None`: nothing is.
-    fn key(&self, server: (u16, IpAddr)) -> Option<(u16, Option<IpAddr>)> {
+    fn key(&self, server: (u16, IpAddr)) -> Option<Key> {
         let (port, ip) = server;
         if self.by_address.contains(&port) {
             return self.same.contains(&server).then_some((port, Some(ip)));
@@ -164,53 +218,127 @@ impl Servers {
     }
 }
 
-fn compared<C: Borrow<Connection>>(sides: [&[C]; 2]) -> Option<Comparison> {
+/// The exchange that waited for the opening of its connection: the first that took any time. (A session
+/// ticket of TLS 1.2 is no request that anybody waits for.)
+fn carrier(c: &Connection) -> Option<u32> {
+    let first = c.exchanges.first().filter(|x| x.with_setup.is_some())?;
+    Some(c.exchanges.iter().find(|x| x.end > x.start).unwrap_or(first).id)
+}
+
+/// What two captures have of the servers that are in both.
+#[derive(Default)]
+struct Found<'a> {
+    groups: Groups<'a>,
+    setups: [Vec<i64>; 2],
+    in_all: HashMap<Key, [InAll; 2]>,
+    unmatched: [u64; 2],
+}
+
+impl<'a> Found<'a> {
+    /// Takes in a connection to one of them.
+    fn add(&mut self, side: usize, connection: usize, key: Key, c: &'a Connection) {
+        let (carrier, (port, ip)) = (carrier(c), key);
+        let in_all = &mut self.in_all.entry(key).or_default()[side];
+        if let Some(setup) = &c.setup {
+            let time = setup.end - setup.start;
+            self.setups[side].push(time.0);
+            in_all.openings += 1;
+            in_all.time += time;
+        }
+        for x in &c.exchanges {
+            in_all.exchanges += 1;
+            in_all.time += x.end - x.start;
+            let bits = |n: u64| 64 - n.leading_zeros();
+            let name: Option<Box<str>> = x.name().map(Into::into);
+            let [request, response] = x.bytes.map(|n| if name.is_some() { 0 } else { bits(n) });
+            let shape = Shape { port, ip, name, request, response };
+            let setup = c.setup.as_ref().filter(|_| carrier == Some(x.id));
+            let request = Request { connection, id: (c.id, x.id), exchange: x, setup };
+            self.groups.entry(shape).or_default()[side].push(request);
+        }
+    }
+
+    /// The servers with exchanges on both sides.
+    fn on_both_sides(&self) -> HashSet<Key> {
+        let has = |i: usize| self.groups.iter().filter(move |g| !g.1[i].is_empty()).map(|g| g.0.key());
+        let before: HashSet<Key> = has(0).collect();
+        has(1).filter(|key| before.contains(key)).collect()
+    }
+
+    /// Leaves those out that have no counterpart.
+    fn matched(&mut self, groups: Groups<'a>) -> Groups<'a> {
+        let mut groups = by_size_or_server(groups);
+        groups.retain(|_, [a, b]| {
+            let matched = !a.is_empty() && !b.is_empty();
+            if !matched {
+                self.unmatched[0] += a.len() as u64;
+                self.unmatched[1] += b.len() as u64;
+            }
+            matched
+        });
+        groups
+    }
+}
+
+fn compared<C: Borrow<Connection>>(sides: [(&[C], Option<&Totals>); 2]) -> Option<Comparison> {
     let end_of = |c: &Connection| (c.server.port, c.server.ip);
-    let servers = Servers::new(sides.map(|a| a.iter().map(|c| end_of(c.borrow())).collect()));
-    let mut groups = Groups::new();
-    let mut setups: [Vec<i64>; 2] = Default::default();
-    let mut unmatched = [0; 2];
+    let servers = Servers::new(sides.map(|a| a.0.iter().map(|c| end_of(c.borrow())).collect()));
+    let mut found = Found::default();
     let mut shared = false;
-    for (side, connections) in sides.into_iter().enumerate() {
+    for (side, (connections, _)) in sides.into_iter().enumerate() {
         for (connection, c) in connections.iter().map(Borrow::<Connection>::borrow).enumerate() {
-            let Some((port, ip)) = servers.key(end_of(c)) else {
-                unmatched[side] += c.exchanges.len() as u64;
-                continue;
-            };
-            shared = true;
-            setups[side].extend(c.setup.iter().map(|s| (s.end - s.start).0));
-            for x in &c.exchanges {
-                let bits = |n: u64| 64 - n.leading_zeros();
-                let name: Option<Box<str>> = x.name().map(Into::into);
-                let [request, response] = x.bytes.map(|n| if name.is_some() { 0 } else { bits(n) });
-                let shape = Shape { port, ip, name, request, response };
-                let setup = c.setup.as_ref().filter(|_| x.with_setup.is_some());
-                groups.entry(shape).or_default()[side].push(Request { connection, exchange: x, setup });
+            match servers.key(end_of(c)) {
+                Some(key) => {
+                    shared = true;
+                    found.add(side, connection, key, c);
+                }
+                None => found.unmatched[side] += c.exchanges.len() as u64,
             }
         }
     }
     if !shared {
         return None;
     }
-    let mut groups = by_size_or_server(groups);
-    groups.retain(|_, [a, b]| {
-        let matched = !a.is_empty() && !b.is_empty();
-        if !matched {
-            unmatched[0] += a.len() as u64;
-            unmatched[1] += b.len() as u64;
-        }
-        matched
+    let on_both = found.on_both_sides();
+    let inner = inner(sides.map(|s| s.1), &servers, &on_both);
+    let (asked, groups) = std::mem::take(&mut found.groups)
+        .into_iter()
+        .partition::<Groups<'_>, _>(|(shape, _)| inner.contains(&shape.key()));
+    let (groups, asked) = (found.matched(groups), found.matched(asked));
+    let both = [0, 1].map(|i| alike(&groups, i));
+    let made = sides.map(|(connections, totals)| Made::new(connections.iter().map(Borrow::borrow), totals));
+    let all = change(lengths(&both[0]), lengths(&both[1]), Of::Median);
+    let outermost = found.in_all.iter().filter(|e| on_both.contains(e.0) && !inner.contains(e.0));
+    let in_all = outermost.fold([InAll::default(); 2], |sums, (_, sides)| {
+        [0, 1].map(|i| InAll {
+            exchanges: sums[i].exchanges + sides[i].exchanges,
+            openings: sums[i].openings + sides[i].openings,
+            time: sums[i].time + sides[i].time,
+        })
     });
-    let mut shapes: Vec<(Shape, Change)> =
-        groups.iter().map(|(s, [a, b])| (s.clone(), change(lengths(a), lengths(b), median))).collect();
-    shapes.sort_by_key(|(s, c)| {
+    let [before, after] = std::mem::take(&mut found.setups);
+    let setup = (!before.is_empty() && !after.is_empty()).then(|| change(before, after, Of::Median));
+    Some(Comparison {
+        shapes: rows(&groups),
+        within: rows(&asked),
+        all,
+        mean: change(lengths(&both[0]), lengths(&both[1]), Of::Mean),
+        openings: both.each_ref().map(|list| list.iter().filter(|x| x.setup.is_some()).count() as u64),
+        causes: causes(&both, &made),
+        setup,
+        in_all,
+        unmatched: found.unmatched,
+    })
+}
+
+/// The most time first.
+fn rows(groups: &Groups<'_>) -> Vec<(Shape, Change)> {
+    let of = |[a, b]: &[Vec<Request<'_>>; 2]| change(lengths(a), lengths(b), Of::Median);
+    let mut rows: Vec<(Shape, Change)> = groups.iter().map(|(s, sides)| (s.clone(), of(sides))).collect();
+    rows.sort_by_key(|(s, c)| {
         (std::cmp::Reverse(c.before.mean.0.saturating_mul(c.before.count as i64)), s.clone())
     });
-    let both = [0, 1].map(|i| alike(&groups, i));
-    let all = change(lengths(&both[0]), lengths(&both[1]), median);
-    let setup = (!setups[0].is_empty() && !setups[1].is_empty())
-        .then(|| change(std::mem::take(&mut setups[0]), std::mem::take(&mut setups[1]), median));
-    Some(Comparison { shapes, all, causes: causes(&both), setup, unmatched })
+    rows
 }
 
 /// Of one side as many exchanges of each shape, in proportion, as of the other: else a side with more of the
@@ -238,11 +366,9 @@ fn lengths(list: &[Request<'_>]) -> Vec<i64> {
     list.iter().map(Request::length).collect()
 }
 
-/// Exchanges of one size stand for themselves. Where none has a counterpart, all of a server stand together,
-/// openings included.
-fn by_size_or_server(mut groups: Groups<'_>) -> Groups<'_> {
+/// Exchanges of one size stand for themselves. Where none has a counterpart, all of a server stand together.
+fn by_size_or_server(groups: Groups<'_>) -> Groups<'_> {
     if groups.values().any(|[a, b]| !a.is_empty() && !b.is_empty()) {
-        groups.values_mut().flatten().flatten().for_each(|x| x.setup = None);
         return groups;
     }
     let mut all = Groups::new();
@@ -256,130 +382,26 @@ fn by_size_or_server(mut groups: Groups<'_>) -> Groups<'_> {
 }
 
 /// Time of each cause for each exchange, zeros included: so their means add up to the mean duration.
-fn causes(both: &[Vec<Request<'_>>; 2]) -> Vec<(Cause, Change)> {
-    let mut present: Vec<Cause> = both.iter().flatten().flat_map(|x| x.spans().map(|s| s.cause)).collect();
+fn causes(both: &[Vec<Request<'_>>; 2], made: &[Made<'_>; 2]) -> Vec<(Cause, Change)> {
+    let times = [0, 1].map(|i| both[i].iter().map(|x| made[i].times(x)).collect::<Vec<_>>());
+    let mut present: Vec<Cause> = times.iter().flatten().flat_map(|t| t.0.iter().map(|e| e.0)).collect();
     present.sort_unstable();
     present.dedup();
-    let time = |x: &Request<'_>, cause: Cause| -> i64 {
-        x.spans().filter(|s| s.cause == cause).map(|s| s.duration().0).sum()
-    };
-    let of = |list: &[Request<'_>], cause: Cause| list.iter().map(|x| time(x, cause)).collect::<Vec<_>>();
-    let changed = |cause| match cause {
-        // The round trip is estimated once for a connection: its exchanges are no measurements of it that
-        // differ by chance.
-        Cause::PathDelay => change_by_connection(both, |x| time(x, cause)),
-        _ => change(of(&both[0], cause), of(&both[1], cause), mean),
+    let changed = |cause| {
+        let of = times.each_ref().map(|all| all.iter().map(|t| t.get(cause).0).collect::<Vec<_>>());
+        match cause {
+            // The round trip is estimated once for a connection: its exchanges are no measurements of it that
+            // differ by chance.
+            Cause::PathDelay => change_by_connection(both, &of),
+            _ => {
+                let [before, after] = of;
+                change(before, after, Of::Mean)
+            }
+        }
     };
     let mut out: Vec<(Cause, Change)> = present.into_iter().map(|cause| (cause, changed(cause))).collect();
     out.sort_by_key(|(cause, c)| (std::cmp::Reverse(c.difference.0.unsigned_abs()), *cause));
     out
-}
-
-/// Of sorted values.
-fn median(sorted: &[i64]) -> i64 {
-    quantile(sorted, 1, 2)
-}
-
-fn mean(values: &[i64]) -> i64 {
-    let sum: i128 = values.iter().map(|&v| i128::from(v)).sum();
-    (sum / (values.len().max(1) as i128)) as i64
-}
-
-/// The smallest value that `part` of `of` do not exceed (nearest rank).
-fn quantile(sorted: &[i64], part: usize, of: usize) -> i64 {
-    let rank = (sorted.len() * part).div_ceil(of).max(1);
-    sorted.get(rank - 1).copied().unwrap_or(0)
-}
-
-fn side(sorted: &[i64]) -> Side {
-    Side {
-        count: sorted.len() as u64,
-        median: Nanos(median(sorted)),
-        p95: Nanos(quantile(sorted, 95, 100)),
-        mean: Nanos(mean(sorted)),
-    }
-}
-
-fn change(mut before: Vec<i64>, mut after: Vec<i64>, of: fn(&[i64]) -> i64) -> Change {
-    before.sort_unstable();
-    after.sort_unstable();
-    let (a, b) = (thin(&before), thin(&after));
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let mut draw = |from: &[i64]| -> i64 {
-        let mut drawn: Vec<i64> = from.iter().map(|_| from[random.below(from.len())]).collect();
-        drawn.sort_unstable();
-        of(&drawn)
-    };
-    // One value has no spread that could be drawn from: the interval is the point then.
-    let mut differences: Vec<i64> = (0..DRAWS).map(|_| draw(&b).saturating_sub(draw(&a))).collect();
-    differences.sort_unstable();
-    Change {
-        before: side(&before),
-        after: side(&after),
-        difference: Nanos(of(&after)) - Nanos(of(&before)),
-        interval: (Nanos(quantile(&differences, 25, 1000)), Nanos(quantile(&differences, 975, 1000))),
-    }
-}
-
-/// Of the means of what each exchange has, where connections are drawn again, each with all its exchanges.
-fn change_by_connection(both: &[Vec<Request<'_>>; 2], time: impl Fn(&Request<'_>) -> i64) -> Change {
-    let sides = both.each_ref().map(|list| {
-        let mut sums: BTreeMap<usize, (i128, i128)> = BTreeMap::new();
-        for x in list {
-            let (sum, count) = sums.entry(x.connection).or_default();
-            (*sum, *count) = (*sum + i128::from(time(x)), *count + 1);
-        }
-        let mut values: Vec<i64> = list.iter().map(&time).collect();
-        values.sort_unstable();
-        (values, sums.into_values().collect::<Vec<_>>())
-    });
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let mut draw = |from: &[(i128, i128)]| -> i64 {
-        let drawn = (0..from.len().min(MOST)).map(|_| from[random.below(from.len())]);
-        let (sum, count) = drawn.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
-        (sum / count.max(1)) as i64
-    };
-    let [(before, from), (after, to)] = &sides;
-    let mut differences: Vec<i64> = (0..DRAWS).map(|_| draw(to).saturating_sub(draw(from))).collect();
-    differences.sort_unstable();
-    // A handful of connections have no spread to draw from. What the estimate is wrong by lies on the work
-    // beside it, so that it is known no better than how long they took together.
-    let more = if from.len().min(to.len()) < FEW {
-        let Change { difference, interval: (low, high), .. } =
-            change(lengths(&both[0]), lengths(&both[1]), mean);
-        (difference - low).max(high - difference).0
-    } else {
-        0
-    };
-    let (low, high) = (quantile(&differences, 25, 1000) - more, quantile(&differences, 975, 1000) + more);
-    let (before, after) = (side(before), side(after));
-    Change {
-        before,
-        after,
-        difference: after.mean - before.mean,
-        // However much work lies beside it, an estimate is not wrong by more than all of it: none gets
-        // shorter by more than it takes, nor, the other way round, longer.
-        interval: (Nanos(low).max(Nanos::ZERO - before.mean), Nanos(high).min(after.mean)),
-    }
-}
-
-/// At most [`MOST`] of sorted values, evenly.
-fn thin(sorted: &[i64]) -> Vec<i64> {
-    let step = sorted.len().div_ceil(MOST).max(1);
-    sorted.iter().skip(step / 2).step_by(step).copied().collect()
-}
-
-/// xorshift64* (Vigna 2016).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let x = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d);
-        ((u128::from(x) * n as u128) >> 64) as usize
-    }
 }
 
 #[cfg(test)]
@@ -397,22 +419,5 @@ mod tests {
         let servers = Servers::new([all(0), [of(0, 7), (80, of(0, 1).1)].into()]);
         assert_eq!(servers.key(of(0, 7)), Some((443, Some(of(0, 7).1))));
         assert_eq!((servers.key(of(0, 8)), servers.key((80, of(0, 1).1))), (None, None));
-    }
-
-    #[test]
-    fn quantiles_are_values() {
-        let values: Vec<i64> = (1..=100).collect();
-        assert_eq!((median(&values), quantile(&values, 95, 100), quantile(&[7], 95, 100)), (50, 95, 7));
-    }
-
-    #[test]
-    fn what_moved_is_sure_and_what_did_not_is_not() {
-        let noisy = |base: i64| (0..200).map(|i| base + (i * 7919) % 100).collect::<Vec<i64>>();
-        let moved = change(noisy(1000), noisy(800), median);
-        assert!(moved.is_sure() && moved.interval.1 < Nanos::ZERO, "{moved:?}");
-        assert!(moved.interval.0 <= moved.difference && moved.difference <= moved.interval.1);
-        let same = change(noisy(1000), noisy(1000), median);
-        assert!(!same.is_sure() && same.difference == Nanos::ZERO, "{same:?}");
-        assert_eq!(change(noisy(1), noisy(5), mean), change(noisy(1), noisy(5), mean));
     }
 }

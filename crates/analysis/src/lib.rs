@@ -99,7 +99,9 @@ mod track;
 mod window;
 
 pub use budget::Budget;
-pub use compare::{Change, Comparison, Shape, Side as ComparedSide, compare, compare_answers};
+pub use compare::{
+    Change, Comparison, InAll, Shape, Side as ComparedSide, compare, compare_answers, compare_with_totals,
+};
 pub use copies::Copies;
 pub use distance::{Cost, Distance, Elsewhere, Grows, distance};
 pub use evidence::{evidence, missing};

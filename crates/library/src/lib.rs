@@ -82,7 +82,7 @@ mod ongoing;
 pub use explain::{Ended, Explain, Explained, Input};
 pub use tcpwhy_analysis::{
     Budget, Connection, Detail, Exchange, Finding, Fix, Frames, Gap, Quality, Setup, Span, Totals, compare,
-    compare_answers, distance, evidence,
+    compare_answers, compare_with_totals, distance, evidence,
 };
 pub use tcpwhy_base::{Cause, Class, Endpoint, FixId, Nanos, Owner, Side, Step, Turn, Workload};
 pub use tcpwhy_capture::{Filter, FilterError, ReadError, Reader};
@@ -91,8 +91,8 @@ pub use tcpwhy_capture::{Filter, FilterError, ReadError, Reader};
 pub mod parts {
     pub use tcpwhy_analysis::{
         Asked, Band, Change, Closed, ComparedSide, Comparison, Cost, Distance, Distribution, Elsewhere, End,
-        Ended, Example, Extremes, Facts, Grows, InTurn, LinkFull, Lost, Named, NoEffect, Omitted, Over,
-        Parameter, Part, Path, Refuted, Replay, Server, Shape, SharedLink, SpanId, Together, TwoTaps,
+        Ended, Example, Extremes, Facts, Grows, InAll, InTurn, LinkFull, Lost, Named, NoEffect, Omitted,
+        Over, Parameter, Part, Path, Refuted, Replay, Server, Shape, SharedLink, SpanId, Together, TwoTaps,
         Vantage, Witnessed,
     };
     pub use tcpwhy_base::{

@@ -217,8 +217,9 @@ pub(crate) struct Compare {
     /// where that is known
     #[arg(long)]
     pub(crate) names: bool,
-    /// End with code 4 if the median, the p95 or the time of a cause in each exchange grew by more, and not by chance:
-    /// median>5%, p95>10ms, retransmission_timeout>1ms; with code 3 if there are fewer than five exchanges to tell by
+    /// End with code 4 if the median, the mean, the p95 or the time of a cause in each exchange grew by more, and
+    /// not by chance: median>5%, p95>10ms, handshake>1ms; with code 3 if there are fewer than five exchanges to
+    /// tell by. The opening of a connection counts with the exchange that waited for it
     #[arg(long, value_name = "GROWTH")]
     pub(crate) fail_if: Vec<Growth>,
     /// No progress

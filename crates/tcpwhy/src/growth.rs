@@ -5,7 +5,7 @@ use std::str::FromStr;
 use tcpwhy_base::{Cause, Nanos};
 use tcpwhy_library::{parts::Change, parts::Comparison};
 
-/// What must not grow, and by how much it may: `median>5%`, `p95>10ms`, `retransmission_timeout>1ms`.
+/// What must not grow, and by how much it may: `median>5%`, `mean>5%`, `p95>10ms`, `handshake>1ms`.
 #[derive(Clone, Debug)]
 pub(crate) struct Growth {
     what: What,
@@ -16,6 +16,7 @@ pub(crate) struct Growth {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum What {
     Median,
+    Mean,
     P95,
     Cause(Cause),
 }
@@ -33,9 +34,11 @@ impl FromStr for Growth {
         let (what, by) = text.split_once('>').unwrap_or((text, "0ns"));
         let what = match what.trim().replace('-', "_").as_str() {
             "median" => What::Median,
+            "mean" => What::Mean,
             "p95" => What::P95,
             id => What::Cause(
-                words::cause(id).map_err(|why| format!("{id:?} is neither median nor p95, and {why}"))?,
+                words::cause(id)
+                    .map_err(|why| format!("{id:?} is neither median, mean nor p95, and {why}"))?,
             ),
         };
         let by = match by.trim().strip_suffix('%') {
@@ -52,8 +55,7 @@ impl FromStr for Growth {
 impl Growth {
     /// Why nothing can be said of it, if nothing can: what a few exchanges have in the middle may be chance.
     pub(crate) fn cannot_be_judged(&self, c: &Comparison) -> Option<String> {
-        let few = self.what != What::P95 && c.all.too_few();
-        few.then(|| {
+        c.all.too_few().then(|| {
             let (before, after) = (c.all.before.count, c.all.after.count);
             format!(
                 "--fail-if '{}' cannot be judged: too few exchanges, {before} before and {after} after",
@@ -67,18 +69,19 @@ impl Growth {
         let none = Change::default();
         let change = match self.what {
             What::Median | What::P95 => &c.all,
+            What::Mean => &c.mean,
             What::Cause(cause) => c.causes.iter().find(|x| x.0 == cause).map_or(&none, |x| &x.1),
         };
         let (before, after) = match self.what {
             What::Median => (change.before.median, change.after.median),
             What::P95 => (change.before.p95, change.after.p95),
-            What::Cause(_) => (change.before.mean, change.after.mean),
+            What::Mean | What::Cause(_) => (change.before.mean, change.after.mean),
         };
         let limit = match self.by {
             By::Share(share) => Nanos((before.0 as f64 * share) as i64),
             By::Time(time) => time,
         };
-        let sure = self.what == What::P95 || change.is_sure();
+        let sure = if self.what == What::P95 { change.is_sure_of_p95() } else { change.is_sure() };
         (sure && after - before > limit)
             .then(|| format!("{} holds, so this fails: {before} before, {after} after", self.text))
     }
@@ -93,6 +96,7 @@ mod tests {
         let of = |t: &str| t.parse::<Growth>().map(|g| (g.what, g.by));
         assert_eq!(of("median>5%"), Ok((What::Median, By::Share(0.05))));
         assert_eq!(of("p95>10ms"), Ok((What::P95, By::Time(Nanos::millis(10)))));
+        assert_eq!(of("mean > 1ms"), Ok((What::Mean, By::Time(Nanos::millis(1)))));
         assert_eq!(of("nagle"), Ok((What::Cause(Cause::Nagle), By::Time(Nanos::ZERO))));
         assert!(of("speed>5%").is_err() && of("median>x%").is_err());
     }

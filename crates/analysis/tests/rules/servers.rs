@@ -5,13 +5,13 @@ use crate::wire::{CLIENT, SERVER, Tap, Wire, analyze, ms};
 use tcpwhy_analysis::{Analysis, Analyzer, Config, Detail, Finding, Server, Totals};
 use tcpwhy_base::{Cause, Endpoint, Nanos, Segment, Side};
 
-fn end(host: u8, port: u16) -> Endpoint {
+pub(crate) fn end(host: u8, port: u16) -> Endpoint {
     Endpoint { ip: [10, 0, 0, host].into(), port }
 }
 
 /// Requests that begin at these times and are answered so much later, on one connection whose trips take no
 /// time to speak of.
-fn asked(client: Endpoint, server: Endpoint, requests: &[(i64, i64)]) -> Vec<Segment> {
+pub(crate) fn asked(client: Endpoint, server: Endpoint, requests: &[(i64, i64)]) -> Vec<Segment> {
     let mut w = Wire::new(Tap::Client, Nanos::micros(20));
     w.handshake();
     for &(at, took) in requests {
@@ -22,7 +22,7 @@ fn asked(client: Endpoint, server: Endpoint, requests: &[(i64, i64)]) -> Vec<Seg
     between(client, server, w)
 }
 
-fn together(parts: &[Vec<Segment>]) -> Analysis {
+pub(crate) fn together(parts: &[Vec<Segment>]) -> Analysis {
     let mut all = parts.concat();
     all.sort_by_key(|s| s.time);
     for (i, s) in all.iter_mut().enumerate() {

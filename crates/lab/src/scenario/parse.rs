@@ -1,6 +1,6 @@
 //! From TOML to a scenario that makes sense, or one sentence that says what does not.
 
-use super::written::{Direction, Link, Workload, Written};
+use super::written::{Chosen, Direction, Link, Workload, Written};
 use super::{Expect, Scenario, meant};
 use crate::LabError;
 use crate::formula::Names;
@@ -104,6 +104,12 @@ impl Written {
         }
         if self.programs.as_ref().is_some_and(|p| p.client.is_empty()) {
             return refuse("programs.client: the command to run is missing".into());
+        }
+        let mut drops = self.link.up.drops.iter().chain(&self.link.down.drops);
+        if self.programs.is_some() && drops.any(|d| matches!(d, Chosen::Last { .. })) {
+            let why =
+                "counts from the last byte, and nobody knows how many a program sends: name one with \"seq\"";
+            return refuse(format!("drops of what = \"last\" {why}"));
         }
         if self.connects.is_none() && self.programs.is_none() {
             check_workload(&self.workload)?;
@@ -318,7 +324,7 @@ fn distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tcpwhy_base::{Chosen, Nanos, Step, What};
+    use tcpwhy_base::{Nanos, Step, What};
 
     const SMALL: &str =
         "title = 't'\n[workload]\nrequest = [200, { pause_ms = 41 }, 800]\nresponse = [1000]\n";
@@ -360,9 +366,18 @@ mod tests {
         let s = Scenario::parse(&text, &[]).unwrap();
         assert!(matches!(
             s.shared.links[1].drops[..],
-            [Chosen { what: What::Seq { at: 5, copies: 1 }, connection: 0 }]
+            [tcpwhy_base::Chosen { what: What::Seq { at: 5, copies: 1 }, connection: 0 }]
         ));
         assert!(Scenario::parse(&text.replace("'seq'", "'sec'"), &[]).is_err());
+    }
+
+    #[test]
+    fn nobody_knows_the_last_byte_of_a_program() {
+        let last = format!("{SMALL}\n[[link.up.drops]]\nwhat = 'last'\n");
+        assert!(Scenario::parse(&last, &[]).is_ok());
+        let said =
+            Scenario::parse(&format!("{last}\n[programs]\nclient = 'true'\n"), &[]).unwrap_err().to_string();
+        assert!(said.contains("what = \"last\""), "{said}");
     }
 
     #[test]

@@ -27,14 +27,23 @@ struct Document<'a> {
     after: &'a str,
     /// The answer in words.
     verdict: String,
-    /// Durations of all exchanges that have a counterpart.
+    /// Durations of all exchanges that have a counterpart and lie within no other one. An exchange that
+    /// waited for the opening of its connection has that with it, here, in `shapes` and in `causes`.
     exchanges: Change,
-    /// The same by server and size, the most time first.
+    /// Of the same; `difference_ns` is that of the means.
+    mean: Change,
+    /// How many of the same waited for the opening of their connection.
+    openings: Numbers,
+    /// Durations by server and size, the most time first; then those of servers that were asked while others
+    /// answered.
     shapes: Vec<ShapeRow>,
-    /// Time of each cause in an exchange, the largest change first.
+    /// Time of each cause in an exchange, the largest change first. What a server waited for another one that
+    /// it asked has the causes of those requests, where it shows which were made for which.
     causes: Vec<CauseRow>,
     /// Openings of connections to the servers that both captures have; null if one holds none.
     setup: Option<Change>,
+    /// What all of it took, with a counterpart or not, but what lies within other exchanges.
+    in_all: Both,
     /// Exchanges without a counterpart.
     unmatched: Unmatched,
 }
@@ -46,9 +55,39 @@ struct Unmatched {
     after: u64,
 }
 
+/// How many, before and after.
+#[derive(Serialize, JsonSchema)]
+struct Numbers {
+    before: u64,
+    after: u64,
+}
+
+/// Both sides.
+#[derive(Serialize, JsonSchema)]
+struct Both {
+    before: InAll,
+    after: InAll,
+}
+
+/// Sums over a capture.
+#[derive(Serialize, JsonSchema)]
+struct InAll {
+    /// How many exchanges.
+    exchanges: u64,
+    /// How many openings of connections.
+    openings: u64,
+    /// Their time.
+    time_ns: i64,
+}
+
+impl From<&a::InAll> for InAll {
+    fn from(sums: &a::InAll) -> InAll {
+        InAll { exchanges: sums.exchanges, openings: sums.openings, time_ns: sums.time.0 }
+    }
+}
+
 /// Exchanges with one server, with requests and responses of about one size. Where none has a counterpart of
-/// its size, all exchanges of a server are one row, with the openings of their connections: both sizes are
-/// [0, 0] then.
+/// its size, all exchanges of a server are one row: both sizes are [0, 0] then.
 #[derive(Serialize, JsonSchema)]
 struct ShapeRow {
     /// The server's port.
@@ -62,6 +101,8 @@ struct ShapeRow {
     request_bytes: [u64; 2],
     /// The same of the response.
     response_bytes: [u64; 2],
+    /// They were made while exchanges with another server were answered, which are rows as well.
+    within: bool,
     #[serde(flatten)]
     change: Change,
 }
@@ -84,10 +125,12 @@ struct Change {
     after: Side,
     /// After less before: of the medians, under `causes` of the means.
     difference_ns: i64,
-    /// The middle 95 % of what a bootstrap gives for the difference.
+    /// The middle 95 % of what a bootstrap gives for the difference; of means wider by what Student's t is.
     interval_ns: [i64; 2],
     /// There are five exchanges or more on each side, and the interval does not hold zero.
     sure: bool,
+    /// The middle 95 % of what a bootstrap gives for the difference of the 95th percentiles.
+    p95_interval_ns: [i64; 2],
 }
 
 /// One capture's part.
@@ -115,12 +158,13 @@ impl From<&a::Change> for Change {
             difference_ns: c.difference.0,
             interval_ns: [c.interval.0.0, c.interval.1.0],
             sure: c.is_sure(),
+            p95_interval_ns: [c.p95_interval.0.0, c.p95_interval.1.0],
         }
     }
 }
 
-impl From<&(Shape, a::Change)> for ShapeRow {
-    fn from((s, change): &(Shape, a::Change)) -> ShapeRow {
+impl ShapeRow {
+    fn new((s, change): &(Shape, a::Change), within: bool) -> ShapeRow {
         let range = |bits: u32| match bits {
             0 => [0, 0],
             n => [1u64 << (n - 1).min(63), 1u64.checked_shl(n).map_or(u64::MAX, |v| v - 1)],
@@ -131,6 +175,7 @@ impl From<&(Shape, a::Change)> for ShapeRow {
             name: s.name.clone(),
             request_bytes: range(s.request),
             response_bytes: range(s.response),
+            within,
             change: change.into(),
         }
     }
@@ -143,6 +188,8 @@ pub fn json(out: &mut impl Write, c: &Comparison, names: [&str; 2]) -> io::Resul
         class: ClassLetter(cause.class()),
         change: change.into(),
     };
+    let shapes = c.shapes.iter().map(|row| ShapeRow::new(row, false));
+    let shapes = shapes.chain(c.within.iter().map(|row| ShapeRow::new(row, true)));
     let document = Document {
         tool: "tcpwhy",
         version: env!("CARGO_PKG_VERSION"),
@@ -151,9 +198,12 @@ pub fn json(out: &mut impl Write, c: &Comparison, names: [&str; 2]) -> io::Resul
         after: names[1],
         verdict: verdict(c),
         exchanges: (&c.all).into(),
-        shapes: c.shapes.iter().map(Into::into).collect(),
+        mean: (&c.mean).into(),
+        openings: Numbers { before: c.openings[0], after: c.openings[1] },
+        shapes: shapes.collect(),
         causes: c.causes.iter().map(cause).collect(),
         setup: c.setup.as_ref().map(Into::into),
+        in_all: Both { before: (&c.in_all[0]).into(), after: (&c.in_all[1]).into() },
         unmatched: Unmatched { before: c.unmatched[0], after: c.unmatched[1] },
     };
     serde_json::to_writer_pretty(&mut *out, &document)?;

@@ -1,6 +1,6 @@
 //! Before against after as a page: plain HTML, no script.
 
-use super::{difference, shape, verdict};
+use super::{difference, in_all, shape, verdict};
 use crate::html::Escaped;
 use std::io::{self, Write};
 use tcpwhy_analysis::{Change, Comparison};
@@ -109,7 +109,9 @@ fn shapes(out: &mut impl Write, c: &Comparison) -> io::Result<()> {
          before<th class=\"n\">after<th class=\"n\">p95 before<th class=\"n\">after<th>change of the median</tr>"
     )?;
     let rows = c.shapes.iter().map(|(s, change)| (shape(s), change));
-    for (name, change) in rows.chain(c.setup.iter().map(|s| ("opening a connection".to_owned(), s))) {
+    let within = c.within.iter().map(|(s, change)| (format!("within those: {}", shape(s)), change));
+    let setup = c.setup.iter().map(|s| ("opening a connection".to_owned(), s));
+    for (name, change) in rows.chain(within).chain(setup) {
         let (a, b) = (change.before, change.after);
         writeln!(
             out,
@@ -126,7 +128,7 @@ fn shapes(out: &mut impl Write, c: &Comparison) -> io::Result<()> {
             difference(change)
         )?;
     }
-    writeln!(out, "</table></div></section>")
+    writeln!(out, "</table></div><p>{}.</p></section>", capital(&in_all(c)))
 }
 
 fn direction(c: &Change) -> &'static str {

@@ -10,6 +10,8 @@ mod commands;
 #[cfg(test)]
 mod common;
 #[cfg(test)]
+mod compared;
+#[cfg(test)]
 mod ending;
 #[cfg(test)]
 mod evidence;

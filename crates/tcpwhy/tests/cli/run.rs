@@ -314,6 +314,42 @@ fn the_capture_is_kept_where_it_is_wanted() {
     user.run(&["-o", &smtp(), "--", "true"]).ends(125, &["cannot write"]);
 }
 
+/// Who reads the answer may stop early (`2>&1 | head -1`): the code stays that of the command, and what is
+/// written besides is whole. A full disk is a failure of ours.
+#[test]
+fn it_ends_as_the_command_did_whoever_reads_the_answer() {
+    let Some(user) = User::new() else { return };
+    let unread = |args: &[&str], json: bool| {
+        let mut command = user.command();
+        command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // The command waits until nobody reads any more.
+        let goes = child.stdout.take().filter(|_| json);
+        drop((goes, child.stderr.take().filter(|_| !json)));
+        fs::write(user.dir.0.join("go"), "").unwrap();
+        let code = child.wait().unwrap().code();
+        fs::remove_file(user.dir.0.join("go")).unwrap();
+        code
+    };
+    let wait = |code: i32| format!("until [ -e go ]; do sleep 0.02; done; python3 stalls.py 8; exit {code}");
+    for code in [0, 7] {
+        let wait = wait(code);
+        assert_eq!(unread(&["--ci", "ci", "--", "sh", "-c", &wait], false), Some(code));
+        assert!(fs::read_dir(user.dir.0.join("ci")).unwrap().count() > 0, "what CI reads is written");
+        fs::remove_dir_all(user.dir.0.join("ci")).unwrap();
+        assert_eq!(unread(&["--json", "--", "sh", "-c", &wait], true), Some(code));
+    }
+    assert_eq!(
+        unread(&["-q", "--fail-if", "nagle_delayed_ack>1ms", "--", "sh", "-c", &wait(0)], false),
+        Some(4)
+    );
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = user.command();
+    let done = command.args(["--json", "--", "true"]).stdin(Stdio::null()).stdout(full).output().unwrap();
+    assert_eq!(done.status.code(), Some(125));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("cannot write standard output"));
+}
+
 #[test]
 fn nothing_outlives_it() {
     let Some(user) = User::new() else { return };

@@ -60,6 +60,12 @@ fn units_are_strict() {
     }
     lab(&["link", "--queue", "64kb", "--", "true"]).fails(2, &["--rate"]);
     lab(&["link", "--delay", "1ms"]).fails(2, &["COMMAND"]);
+    // How much a command sends is not known before it has: what cannot be lost is not promised.
+    for way in ["up", "down"] {
+        let drops = format!("link.{way}.drops=[{{what=\"last\",back=0}}]");
+        lab(&["link", "--set", &drops, "--server", "true", "--", "true"])
+            .fails(2, &["what=\"last\"", "what=\"seq\" with at=BYTE"]);
+    }
     lab(&["link", "--set", "workload.requests=2", "--", "true"]).fails(2, &["link, client and server"]);
     lab(&["link", "--set", "link.rtt=1", "--", "true"]).fails(2, &["rtt", "did you mean"]);
 }

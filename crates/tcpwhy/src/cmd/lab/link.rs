@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use tcpwhy_base::{End, Nanos};
+use tcpwhy_base::{End, Nanos, What};
 use tcpwhy_lab::{Calibration, LabError, Network, Process, Scenario, Traffic, calibrate};
 
 /// How long the server's command may take until it listens.
@@ -97,7 +97,16 @@ fn scenario(args: &Args) -> Result<Scenario, LabError> {
         }
     }
     set.extend(args.set.iter().cloned());
-    Scenario::parse("title = 'link'\n[workload]\nrequest = [1]\n", &set)
+    let scenario = Scenario::parse("title = 'link'\n[workload]\nrequest = [1]\n", &set)?;
+    let drops = scenario.shared.links.iter().flat_map(|link| &link.drops);
+    if drops.into_iter().any(|chosen| matches!(chosen.what, What::Last { .. })) {
+        return Err(LabError::Scenario(
+            "drops of what=\"last\" count back from the last byte, and nobody knows beforehand how many bytes a command sends: \
+             choose what=\"seq\" with at=BYTE, or \"syn\", \"data\" or \"ack\" with n=[N]"
+                .into(),
+        ));
+    }
+    Ok(scenario)
 }
 
 /// How the command ended and what passed; nothing if it was interrupted before it ran.

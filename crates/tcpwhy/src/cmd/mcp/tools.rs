@@ -85,7 +85,8 @@ pub(super) fn list() -> Value {
         tool(
             "compare",
             "Did the fix work",
-            "Two captures, before and after: medians, 95th percentiles and causes, with intervals; what may be chance is marked.",
+            "Two captures, before and after: medians, 95th percentiles and causes, with intervals; what may be chance is marked. The opening \
+             of a connection counts with the request that waited for it; requests that servers made while they answered are rows apart.",
             &json!({ "before": file(), "after": file(), "names": names() }),
             &["before", "after"]
         ),

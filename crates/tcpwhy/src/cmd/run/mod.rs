@@ -11,7 +11,7 @@ use crate::args::Explain;
 use crate::args::run::Run;
 use crate::cmd::explain;
 use crate::extras::Extras;
-use crate::failure::{Exit, Usage, exit_of, say, told};
+use crate::failure::{Exit, Usage, exit_of, is_broken_pipe, say, told};
 use crate::input::Input;
 use crate::output::{self, Output};
 use crate::source::Source;
@@ -262,7 +262,8 @@ fn answer(
     } else {
         out.write_all(&text)
     };
-    out.finish(written.map_err(Into::into))?;
+    // Who reads it may have had enough: how the command ended is known all the same.
+    out.finish(written.map_err(Into::into)).or_else(|e| if is_broken_pipe(&e) { Ok(()) } else { Err(e) })?;
     if args.json {
         lines.iter().for_each(|line| say(line));
     }
