@@ -34,8 +34,9 @@ fn sentence(bit: Quality) -> Option<&'static str> {
              capture threads or a clock that was set: sort with reordercap, or capture on one queue"
         }
         Quality::DUPLICATES => {
-            "packets appear twice (a mirror port, the any interface, or loopback) and were counted once. Capture \
-             on one interface to avoid it"
+            "packets appear twice (a mirror port, the any interface, loopback, or both ends of a path in one file) and \
+             were counted once. Capture on one interface to avoid it; both ends tell more as two files (`tcpwhy \
+             explain CLIENT SERVER`)"
         }
         Quality::NO_WINDOW_SCALE => {
             "the window scale is not known, so window limits are judged from bytes in flight only. Capture the \
