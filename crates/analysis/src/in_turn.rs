@@ -17,6 +17,8 @@ const ENOUGH: usize = 16;
 const LEFT: f64 = 0.25;
 /// More workers than these are not told apart: so many answers come in any order.
 const MOST: usize = 64;
+/// Of more requests to one server nothing is said: each would be looked at as often as there may be workers.
+const MANY: u64 = 65_536;
 /// A queue that cost less than an eighth of the time is not what to look for.
 const WORTH: i64 = 8;
 /// Slower than any link today, bits a second: ISDN had as much.
@@ -40,20 +42,25 @@ struct Work {
 /// Looks at servers of which all exchanges are kept, since each that is missing was somebody's turn, and at those that asked
 /// no other one that is seen: that one's turn it is.
 pub(crate) fn in_turn(servers: &[Server], connections: &[Box<Connection>], of_work: Nanos) -> Option<InTurn> {
-    let mut all: BTreeMap<Endpoint, Vec<&Connection>> = BTreeMap::new();
-    connections.iter().for_each(|c| all.entry(c.server).or_default().push(c));
-    let asks_nobody = servers.iter().filter(|s| s.asks.is_empty());
-    asks_nobody
-        .filter_map(|server| {
-            let to = all.get(&server.server)?;
-            let kept: usize = to.iter().map(|c| c.exchanges.len()).sum();
-            if kept < ENOUGH || kept as u64 != server.times.count() {
+    let may_be = |s: &&Server| s.asks.is_empty() && (ENOUGH as u64..=MANY).contains(&s.times.count());
+    let mut all: BTreeMap<Endpoint, (u64, Vec<&Connection>)> =
+        servers.iter().filter(may_be).map(|s| (s.server, (s.times.count(), Vec::new()))).collect();
+    if all.is_empty() {
+        return None;
+    }
+    for c in connections.iter().filter(|c| !c.exchanges.is_empty()) {
+        all.get_mut(&c.server).into_iter().for_each(|of| of.1.push(c));
+    }
+    all.into_iter()
+        .filter_map(|(server, (exchanges, to))| {
+            if to.iter().map(|c| c.exchanges.len() as u64).sum::<u64>() != exchanges {
                 return None;
             }
+            let to = to.as_slice();
             let mut requests: Vec<Work> =
                 to.iter().flat_map(|c| c.exchanges.iter().filter_map(work)).collect();
             requests.sort_unstable();
-            let turns = turns(server.server, &requests)?;
+            let turns = turns(server, &requests)?;
             let enough = turns.waited.times(WORTH) >= of_work;
             (enough && !may_be_a_link(to, &requests, &turns)).then_some(turns)
         })
@@ -146,7 +153,8 @@ fn may_be_a_link(to: &[&Connection], requests: &[Work], turns: &InTurn) -> bool 
         requests[..there].iter().filter(|r| r.answered > at).count() > turns.at_once as usize
     };
     let turn = turns.each.part(i64::from(turns.at_once));
-    let mut setups = to.iter().filter_map(|c| c.setup.as_ref());
+    // Mostly one of the first shows it.
+    let mut setups = to.iter().filter_map(|c| c.setup.as_ref()).take(1_000);
     let opened = setups.any(|s| {
         let trip = s.spans.iter().find(|span| span.cause == Cause::Handshake);
         trip.is_some_and(|trip| trip.duration() < turn && waiting(trip.start) && waiting(trip.end))
