@@ -10,7 +10,7 @@ use crate::{Answer, Capture, headline, tcp_time, worst};
 use std::cmp::Reverse;
 use std::io::{self, Write};
 use std::ops::Add as _;
-use tcpwhy_analysis::{Analysis, Connection, Exchange, Span};
+use tcpwhy_analysis::{Analysis, Connection, Exchange, Quality, Span};
 use tcpwhy_base::{Kind, Nanos};
 
 /// Writes the first screen.
@@ -71,7 +71,13 @@ fn warnings(out: &mut impl Write, capture: &Capture, layout: &Layout) -> io::Res
         if i == 0 {
             writeln!(out)?;
         }
-        let times = if w.count > 1 { format!(" ({} times)", w.count) } else { String::new() };
+        // What is said of a connection as a whole is counted by connections.
+        let whole = Quality::NAMES.iter().any(|(_, code)| *code == w.code);
+        let times = match w.count {
+            0 | 1 => String::new(),
+            n if whole => format!(" (on {n} connections)"),
+            n => format!(" ({n} times)"),
+        };
         let text = format!("{}{times}.", plain(w.text.trim_end_matches('.')));
         for (i, line) in super::style::wrap(&text, layout.width.saturating_sub(8).max(20)).iter().enumerate()
         {
