@@ -52,9 +52,10 @@ function weight(c: Change): number {
   return c.ns ?? c.against.reduce((sum, f) => sum + f.requests_ns, 0);
 }
 
-/** The changes that are worth it, each against what those before it leave. What applications do with their time is theirs. */
+/** The changes that are worth it, each against what those before it leave. What applications do with their time is
+ * theirs, but for requests that wait for each other. */
 export function ranked(data: Data, findings: Finding[], total: number): Change[] {
-  let left = findings.filter(f => (f.class === 'T' || f.class === 'I') && f.fixes.length);
+  let left = findings.filter(f => (f.class === 'T' || f.class === 'I' || f.in_turn) && f.fixes.length);
   const out: Change[] = [];
   while (out.length < ROWS) {
     const next = most(data, left);

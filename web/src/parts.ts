@@ -296,7 +296,8 @@ export function finding(
             f.occurrences > 5 ? ', …' : null,
           )
         : null,
-      ...fixes(data, f.fixes, isNext(cause), [f]),
+      // That requests wait for each other need not be.
+      ...fixes(data, f.fixes, isNext(cause) && !f.in_turn, [f]),
       f.class === 'A' ? null : replayed(data, f, said),
       f.example
         ? h(

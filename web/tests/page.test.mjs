@@ -202,6 +202,17 @@ test('commands in a fix are code', async () => {
   await page.close();
 });
 
+test('requests that wait for each other are something to change', async () => {
+  const turns = pageOf(join(ROOT, 'captures/programs/one_worker.pcap'), 'turns.html');
+  const { page, trouble } = await shows(turns.url);
+  const first = page.locator('.changes li').first();
+  await until(async () => assert.match(await first.textContent(), /−2\.61 s.*at most.*Work on more requests at once/));
+  const card = page.locator('.finding', { hasText: 'waited for others before them' }).first();
+  assert.match(await card.locator('.fix').first().textContent(), /^fix: Work on more requests at once/);
+  assert.deepEqual(trouble, []);
+  await page.close();
+});
+
 test('connections and exchanges equal the JSON', async () => {
   const json = JSON.parse(tcpwhy('explain', SMTP, '--json'));
   const [c] = json.connections;
