@@ -43,6 +43,8 @@ pub(crate) struct Brief {
     /// Bytes of the largest message of client and server.
     pub(crate) messages: [u64; 2],
     pub(crate) tls: Tls,
+    /// Of what is inherent: no connection of the capture had two requests that might have been one (rule 165).
+    pub(crate) none_in_series: bool,
     /// Its server closed it after the only request.
     pub(crate) server_closed: bool,
     /// Its server spoke first, and that is kept.
@@ -135,6 +137,7 @@ impl Brief {
             bandwidth_bps: c.path.bandwidth_bps,
             messages: [0, 1].map(|s| largest_message(c, s)),
             tls: Tls::of(c),
+            none_in_series: false,
             server_closed: c.server_closed && c.exchange_count() <= 1,
             greeted: c.exchanges.first().is_some_and(|x| x.id == 1 && x.bytes[0] == 0 && x.bytes[1] > 0),
             held_within_tls: held_within_tls(c),

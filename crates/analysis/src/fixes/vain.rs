@@ -13,6 +13,15 @@ pub(super) fn is_vain(fix: FixId, f: &Finding, c: &Brief) -> Option<String> {
         .or_else(|| is_too_soon(fix, f, c))
         .or_else(|| holds_more(fix, f, c))
         .or_else(|| set_otherwise(fix, f, c))
+        .or_else(|| alone(fix, f, c))
+}
+
+/// Why there is nothing to ask for together: no request came behind another one (rule 165).
+fn alone(fix: FixId, f: &Finding, c: &Brief) -> Option<String> {
+    (fix == FixId::FewerRoundTrips && f.cause == Cause::PathDelay && c.none_in_series).then(|| {
+        "no connection had two requests in series, beside what may be a login, that were made for the same one: each needs its round trip"
+            .into()
+    })
 }
 
 /// With this scale the limit of a receiver's automatic window is what is advised, or more: Linux takes that of 2^(15 + scale) bytes
