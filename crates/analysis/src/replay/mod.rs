@@ -128,17 +128,19 @@ fn replay(f: &mut Finding, c: &Connection, runs: &mut Runs<'_>) -> Result<(), La
             done.no_help.push(NoEffect { id, place, what, saves: gain });
         }
         let made = |fix: &&mut Fix| matches(change, fix.fix, fix.place) && !has_no_effect_where_set(fix, c);
+        // How a receive window grows with packets that take more memory the model does not know (rule 167).
+        let grows = change.fix == FixId::LargerMtu && c.budget.get(Cause::ReceiveWindow) > Nanos::ZERO;
         for fix in f.fixes.iter_mut().filter(made) {
             if fix.predicted.is_some_and(|t| t <= time) {
                 continue;
             }
-            fix.predicted = Some(time);
+            fix.predicted = (!grows).then_some(time);
             if trusted && lost_here > Nanos::ZERO && most > Nanos::ZERO {
                 // What the example gains, for each nanosecond of this cause in it, over all of the finding; never
                 // more than the spans of requests hold.
                 let all = here.0.max(0) as i128 * most.0 as i128 / lost_here.0 as i128;
                 fix.saves = Some(Nanos(all as i64).min(most));
-                fix.replayed = true;
+                fix.replayed = !grows;
             }
         }
     }
