@@ -5,11 +5,11 @@ mod listed;
 mod vain;
 
 use self::example::{
-    BEGINS_SMALL, CORKED, EVENTS, GROWS_LATE, LARGE_SCALE, RATE_LIMIT, SET_AT_ALL, buffer_for,
-    is_stream_of_events, rhythm_of, rhythms, waits_for_greeting, waits_for_names, waits_to_continue,
+    BEGINS_SMALL, CORKED, EVENTS, GROWS_LATE, RATE_LIMIT, SET_AT_ALL, buffer_for, is_stream_of_events,
+    rhythm_of, rhythms, waits_for_greeting, waits_for_names, waits_to_continue,
 };
 use self::listed::listed;
-use self::vain::is_vain;
+use self::vain::{LARGE_SCALE, SET_SCALE, is_vain};
 use crate::facts::{Facts, bit_rate};
 use crate::result::{Connection, Finding, Fix, Parameter, Quality, Refuted, Span, Vantage};
 use tcpwhy_base::{
@@ -30,8 +30,8 @@ pub(crate) struct Brief {
     pub(crate) requests: u64,
     /// The largest window that client and server offered.
     pub(crate) windows: [Option<u64>; 2],
-    /// Their hosts let a window become as large as is advised: so their scale says.
-    pub(crate) large_limit: [bool; 2],
+    /// The window scales of client and server, where they are Linux.
+    pub(crate) scales: [Option<u8>; 2],
     /// One of the SYNs offered no window scaling.
     pub(crate) unscaled: bool,
     /// The most bytes that client and server had in flight.
@@ -45,6 +45,8 @@ pub(crate) struct Brief {
     /// Bytes of the largest message of client and server.
     pub(crate) messages: [u64; 2],
     pub(crate) tls: Tls,
+    /// Of what is inherent: no connection of the capture had two requests that might have been one (rule 165).
+    pub(crate) none_in_series: bool,
     /// Its server closed it after the only request.
     pub(crate) server_closed: bool,
     /// Its server spoke first, and that is kept.
@@ -126,7 +128,7 @@ impl Brief {
                 && !c.quality.has(Quality::CAPTURE_DROPS),
             requests: c.exchange_count(),
             windows: c.ends.each_ref().map(|e| e.max_window),
-            large_limit: c.ends.each_ref().map(|e| e.os == Some("Linux") && e.wscale >= Some(LARGE_SCALE)),
+            scales: c.ends.each_ref().map(|e| e.wscale.filter(|_| e.os == Some("Linux"))),
             unscaled: c.opened_by_handshake
                 && !c.quality.has(Quality::NO_WINDOW_SCALE)
                 && c.ends.iter().any(|e| e.wscale.is_none()),
@@ -137,6 +139,7 @@ impl Brief {
             bandwidth_bps: c.path.bandwidth_bps,
             messages: [0, 1].map(|s| largest_message(c, s)),
             tls: Tls::of(c),
+            none_in_series: false,
             server_closed: c.server_closed && c.exchange_count() <= 1,
             greeted: c.exchanges.first().is_some_and(|x| x.id == 1 && x.bytes[0] == 0 && x.bytes[1] > 0),
             held_within_tls: held_within_tls(c),
@@ -238,7 +241,8 @@ pub(crate) fn advise(f: &mut Finding, connection: &Brief, settings: bool) {
 /// What to raise of a receive window whose limit is none: what it begins with.
 fn raised(f: &Finding, connection: &Brief, shown: &Shown) -> Option<&'static How> {
     let sender = sender_of(f).filter(|_| f.cause == Cause::ReceiveWindow)?;
-    let limit = connection.large_limit[1 - sender].then_some(&BEGINS_SMALL);
+    // Its host lets a window become as large as is advised.
+    let limit = (connection.scales[1 - sender] >= Some(LARGE_SCALE)).then_some(&BEGINS_SMALL);
     if shown.grown_window().is_some() { Some(&GROWS_LATE) } else { limit }
 }
 
@@ -326,7 +330,10 @@ fn shown(f: &Finding, c: &Brief) -> Shown {
             _ => None,
         },
         most_in_flight: sender.map_or(0, |s| c.flights[s]),
-        largest_window: sender.and_then(|s| c.windows[1 - s]),
+        // Within a buffer that was set a window grows as well, and without that it would have begun larger.
+        largest_window: sender
+            .filter(|s| c.unscaled || c.scales[1 - s].is_none_or(|scale| scale > SET_SCALE))
+            .and_then(|s| c.windows[1 - s]),
         unscaled: c.unscaled,
         needed: needed(c),
         longest: f.range.longest,

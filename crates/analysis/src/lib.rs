@@ -76,6 +76,7 @@ mod findings;
 mod fixes;
 mod in_turn;
 mod leftover;
+mod login;
 mod no_effect;
 mod outlines;
 mod output;

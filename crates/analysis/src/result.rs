@@ -16,14 +16,15 @@ pub use frames::Frames;
 pub use in_turn::InTurn;
 pub use link::{LinkFull, SharedLink};
 pub use named::*;
-pub(crate) use server::asked_of;
 pub use server::{Asked, Server};
+pub(crate) use server::{ask_in_series, asked_of};
 pub use taps::{Lost, TwoTaps};
 pub use totals::Totals;
 
 use crate::budget::Budget;
 use crate::facts::Facts;
 use crate::fetch::fetch_whole;
+use crate::login::Opening;
 use crate::rest::{Form, Packer, Unpacker, at_rest};
 use tcpwhy_base::{Cause, Endpoint, Nanos, Program, Side, Source, Told};
 
@@ -425,6 +426,8 @@ pub struct Connection {
     pub reset_heard: bool,
     /// Its client gave the last request up after so long.
     pub gave_up: Option<Nanos>,
+    /// How its first requests looked, which may be a login.
+    pub(crate) opening: Opening,
     /// A reset ended it while an answer was under way, as far as is known: neither end had closed.
     pub cut_off: bool,
     /// Time after its last byte, in its gaps, and its cause: nobody waited for it, so it is no part of any share.
@@ -456,6 +459,11 @@ impl Connection {
     /// How many exchanges it had, those that are not kept in detail as well.
     pub(crate) fn exchange_count(&self) -> u64 {
         self.exchanges.len() as u64 + self.exchanges_omitted.count
+    }
+
+    /// How many of them may be its login.
+    pub(crate) fn login(&self) -> u64 {
+        self.opening.login(self.exchange_count(), self.ends[1].program.map(|p| p.0))
     }
 
     /// What is asked of those behind a place is on its way from memory while that one is worked on: a list of

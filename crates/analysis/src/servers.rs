@@ -146,6 +146,7 @@ impl Servers {
             at_once: false,
             within: None,
             asks: Vec::new(),
+            in_series: 0,
             pauses: Nanos::ZERO,
         };
         self.all.push(Sum { server: new, seen, used: Vec::new() });
@@ -167,6 +168,7 @@ impl Servers {
         server.budget.add_all(&c.budget);
         server.idle += c.idle();
         server.pauses += pauses(basis);
+        server.in_series += c.exchange_count().saturating_sub(1 + c.login());
         requests.add_to(basis.told, &mut server.times, waits_after_setup(c));
         if let Some(range) = requests.range {
             sum.use_during(range, self.stretches);
@@ -189,6 +191,7 @@ impl Servers {
             server.budget.add_all(&theirs.budget);
             server.idle += theirs.idle;
             server.pauses += theirs.pauses;
+            server.in_series += theirs.in_series;
             server.times.add_all(&theirs.times);
             used.into_iter().for_each(|range| sum.use_during(range, self.stretches));
             if theirs.at_once {

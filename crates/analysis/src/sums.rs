@@ -13,8 +13,9 @@ use crate::findings::{
 };
 use crate::fixes::{Brief, advise};
 use crate::in_turn::in_turn;
+use crate::login::Sizes;
 use crate::outlines::{Outline, longest};
-use crate::result::{Connection, Example, Extremes, Finding, Span, Totals};
+use crate::result::{Connection, Example, Extremes, Finding, Span, Totals, ask_in_series};
 use crate::servers::{Servers, asked, find_upstreams, spent_within, upstreams};
 use crate::shared::Shared;
 use crate::{Analysis, Bases};
@@ -33,6 +34,9 @@ const AHEAD: usize = 4;
 /// Setups are counted, not judged; only that reuse would spare them all is not known.
 const COUNTED: f64 = 0.9;
 
+/// What is as large on each connection may be asked for anew each time, and a kept one asks for it as well.
+const ALIKE: f64 = 0.6;
+
 /// Connections that are many.
 const MANY: u64 = 3;
 
@@ -46,8 +50,8 @@ const NAMED_PAIRS: usize = 8_192;
 pub(crate) struct Sums {
     measured: Nanos,
     all: Vec<Over>,
-    /// Connections with one exchange or less, by client address and server.
-    single: HashMap<(IpAddr, Endpoint), Single>,
+    /// Connections with one exchange or less, by client address and server; or with one behind what may be the same login.
+    single: HashMap<(IpAddr, Endpoint, Sizes), Single>,
     /// No more pairs of addresses than this are told apart.
     most_pairs: usize,
     servers: Servers,
@@ -151,17 +155,18 @@ impl Sums {
 
     fn add_single(&mut self, c: &Connection, file: u16) -> bool {
         let Some(setup) = &c.setup else { return false };
-        let exchanges = c.exchange_count();
-        if exchanges > 1 || c.bytes[0] == 0 {
+        let login = c.login();
+        if c.exchange_count() > 1 + login || c.bytes[0] == 0 {
             return false;
         }
-        let pair = (c.client.ip, c.server);
+        let pair = (c.client.ip, c.server, c.opening.first(login));
+        let before = if login > 0 { c.opening.before() } else { Nanos::ZERO };
         if self.single.len() >= self.most_pairs && !self.single.contains_key(&pair) {
             return false;
         }
         let order = Order::of(c);
         let single = self.single.entry(pair).or_insert_with(|| Single::new(c, file));
-        single.add(c, file, setup.end - setup.start);
+        single.add(c, file, setup.end - setup.start + before);
         single.first.order == order && self.single.len() <= NAMED_PAIRS
     }
 
@@ -182,6 +187,8 @@ impl Sums {
         let outlines = || outlines.map_or_else(|| Outline::of_kept(connections), longest);
         find_upstreams(&mut totals.servers, &seen, outlines);
         totals.asked = asked(&totals.servers, connections);
+        // Of servers that are not told apart it is not known.
+        let none_in_series = totals.servers_omitted == 0 && !ask_in_series(&totals.servers);
         let total = self.measured.0.max(1) as f64;
         let mut found: Vec<Finding> = Vec::with_capacity(self.all.len());
         // What is left out of the detail of a connection is known last.
@@ -215,7 +222,7 @@ impl Sums {
             let of_known = known(connections, r.example.example.connection).map(Brief::of);
             if let Some(brief) = of_known.or_else(|| brief(r)) {
                 // It is that of all connections, and so are the requests.
-                let brief = Brief { requests: totals.exchanges, ..brief };
+                let brief = Brief { requests: totals.exchanges, none_in_series, ..brief };
                 let mut f = finding(r, total);
                 f.connections = vec![brief.id];
                 f.link_full = shared.of(f.cause, f.side);
@@ -247,13 +254,17 @@ impl Sums {
     fn short_connections(self, total: f64, of_kept: impl Fn(&Brief) -> Brief) -> Option<Finding> {
         let settings = self.settings;
         let groups = self.single.into_iter().filter(|(_, g)| g.count >= MANY);
-        let groups = groups.map(|((_, server), single)| (server, single.spared(), single));
-        let (server, (lost, at_once), Single { setup, count: n, first, .. }) = groups
+        let groups = groups.map(|((_, server, login), single)| ((server, login.0), single.spared(), single));
+        let ((server, login), (lost, at_once), Single { setup, count: n, first, .. }) = groups
             .filter(|(_, (lost, _), _)| *lost > Nanos::ZERO)
             .min_by(|(_, (a, _), x), (_, (b, _), y)| b.cmp(a).then(x.first.order.cmp(&y.first.order)))?;
-        let mut text = format!(
-            "{n} connections to {server} with one exchange each; their setups took {setup} together."
-        );
+        let mut text = if login == 0 {
+            format!("{n} connections to {server} with one exchange each; their setups took {setup} together.")
+        } else {
+            format!(
+                "{n} connections to {server} with one request each behind {login} that were as large on all of them, as those of a login are; with these their setups took {setup} together."
+            )
+        };
         if at_once > 1 {
             _ = write!(text, " {at_once} of them are needed side by side.");
         }
@@ -268,7 +279,7 @@ impl Sums {
             range: Extremes { shortest: Nanos::ZERO, longest: setup.part(n as i64) },
             connections: vec![first.brief.id],
             connection_count: n,
-            confidence: COUNTED,
+            confidence: if login == 0 { COUNTED } else { ALIKE },
             ..Finding::of_wholes(Cause::ShortConnections, Some(side), example, text)
         };
         advise(&mut finding, &of_kept(&first.brief), settings);

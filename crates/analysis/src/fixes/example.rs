@@ -143,11 +143,6 @@ pub(super) fn rhythm_of(f: &Finding, c: &Brief) -> Option<Nanos> {
 /// Two pauses may be a header, its body and its end.
 const PATTERN: u64 = 3;
 
-/// With this scale the limit of a receiver's automatic window is what is advised, or more: Linux takes that
-/// of 2^(15 + scale) bytes (`tcp_select_initial_window`), of the buffer where the program had set one by
-/// then.
-pub(super) const LARGE_SCALE: u8 = 10;
-
 /// What to raise where the limit is raised already, and the window stayed small.
 pub(super) static BEGINS_SMALL: How = How {
     system: "Linux",

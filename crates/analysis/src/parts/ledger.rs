@@ -456,12 +456,7 @@ impl Ledger {
     fn count_exchange(&mut self, ex: &Recorded, (start, end): (Nanos, Nanos), parts: &mut Output) -> Where {
         let times = (start, ex.asked_within(start, end), end);
         parts.outline((self.connection, self.exchanges), times, ex.bytes.server > 0);
-        let sums = &mut self.sums;
-        sums.exchanges.count += 1;
-        sums.exchanges.duration += end - start;
-        sums.exchanges.bytes[0] += ex.bytes.client;
-        sums.exchanges.bytes[1] += ex.bytes.server;
-        sums.requests.cover(start, end);
+        self.sums.count((start, end), [ex.bytes.client, ex.bytes.server]);
         Where { connection: self.connection, exchange: self.exchanges, gap: false, tail: false }
     }
 

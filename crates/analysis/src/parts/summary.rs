@@ -81,6 +81,7 @@ pub(crate) fn summary(who: Identity, track: &mut Tracker, habits: &Habits, ledge
         reset_unheard: sums.reset[0],
         reset_heard: sums.reset[1],
         gave_up: sums.gave_up,
+        opening: sums.opening,
         cut_off: sums.cut_off,
         tail: sums.tail,
         findings: Vec::new(),

@@ -2,6 +2,7 @@
 
 use crate::budget::Budget;
 use crate::findings::{Quick, Rollups};
+use crate::login::Opening;
 use crate::requests::Requests;
 use crate::rest::at_rest;
 use crate::result::Omitted;
@@ -13,6 +14,7 @@ pub(crate) struct Sums {
     pub(crate) budget: Budget,
     pub(crate) gap_budget: Budget,
     pub(crate) exchanges: Omitted,
+    pub(crate) opening: Opening,
     pub(crate) gaps: Omitted,
     pub(crate) rollups: Rollups,
     /// Exchanges that took no longer than the path: round trips in series.
@@ -34,12 +36,23 @@ pub(crate) struct Sums {
 
 at_rest! {
     Sums {
-        budget, gap_budget, exchanges, gaps, rollups, quick_turns, quick, requests, tail, cut_off, too_late,
+        budget, gap_budget, exchanges, opening, gaps, rollups, quick_turns, quick, requests, tail, cut_off, too_late,
         reset, gave_up,
     }
 }
 
 impl Sums {
+    /// One more exchange.
+    #[inline(always)]
+    pub(super) fn count(&mut self, (start, end): (Nanos, Nanos), [client, server]: [u64; 2]) {
+        self.opening.add(client, self.exchanges.count, self.exchanges.duration);
+        self.exchanges.count += 1;
+        self.exchanges.duration += end - start;
+        self.exchanges.bytes[0] += client;
+        self.exchanges.bytes[1] += server;
+        self.requests.cover(start, end);
+    }
+
     /// Takes the budgets of its exchanges and gaps.
     pub(super) fn take_budgets(&mut self) -> (Budget, Budget) {
         (std::mem::take(&mut self.budget), std::mem::take(&mut self.gap_budget))

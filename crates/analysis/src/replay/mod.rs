@@ -15,6 +15,7 @@ pub(crate) use reader::Over;
 use crate::Analysis;
 use crate::findings::agree::{agree, at_the_place, tried_as};
 use crate::place::Part;
+use crate::profile::set_its_buffer;
 use crate::result::{Connection, Finding, Fix, NoEffect, Refuted, Replay};
 use reuse::Reuse;
 use runs::Runs;
@@ -126,17 +127,20 @@ fn replay(f: &mut Finding, c: &Connection, runs: &mut Runs<'_>) -> Result<(), La
             let (id, place, what) = (change.fix.info().id, change.place, change.what.clone());
             done.no_help.push(NoEffect { id, place, what, saves: gain });
         }
-        for fix in f.fixes.iter_mut().filter(|fix| matches(change, fix.fix, fix.place)) {
+        let made = |fix: &&mut Fix| matches(change, fix.fix, fix.place) && !has_no_effect_where_set(fix, c);
+        // How a receive window grows with packets that take more memory the model does not know (rule 167).
+        let grows = change.fix == FixId::LargerMtu && c.budget.get(Cause::ReceiveWindow) > Nanos::ZERO;
+        for fix in f.fixes.iter_mut().filter(made) {
             if fix.predicted.is_some_and(|t| t <= time) {
                 continue;
             }
-            fix.predicted = Some(time);
+            fix.predicted = (!grows).then_some(time);
             if trusted && lost_here > Nanos::ZERO && most > Nanos::ZERO {
                 // What the example gains, for each nanosecond of this cause in it, over all of the finding; never
                 // more than the spans of requests hold.
                 let all = here.0.max(0) as i128 * most.0 as i128 / lost_here.0 as i128;
                 fix.saves = Some(Nanos(all as i64).min(most));
-                fix.replayed = true;
+                fix.replayed = !grows;
             }
         }
     }
@@ -189,6 +193,13 @@ fn lost_in(f: &Finding, c: &Connection, (first, last): (u32, u32)) -> Nanos {
 }
 
 /// Whether a change is what a fix of the table proposes, at that place.
+/// A scale that small says that SO_RCVBUF was set, or that `tcp_rmem` was lowered: what to raise of that has its effect in the second case
+/// alone, and which of them it was no capture tells (rule 164).
+fn has_no_effect_where_set(fix: &Fix, c: &Connection) -> bool {
+    let end = &c.ends[usize::from(fix.place == "server")];
+    fix.fix == FixId::Rmem && set_its_buffer(end.os, end.wscale)
+}
+
 fn matches(change: &Change, fix: FixId, place: &str) -> bool {
     change.fix == tried_as(fix)
         && (change.place == place

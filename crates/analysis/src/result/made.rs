@@ -6,6 +6,7 @@ use super::{
     Closed, Connection, End, Ended, Example, Exchange, Extremes, Finding, Fix, Frames, Gap, Omitted, Path,
     Quality, Refuted, Server, Setup, Span, Vantage,
 };
+use crate::login::Opening;
 use crate::{Budget, Distribution, Facts};
 use tcpwhy_base::{Cause, Endpoint, FixId, Nanos, Side, Source};
 
@@ -97,6 +98,7 @@ impl Connection {
             reset_unheard: false,
             reset_heard: false,
             gave_up: None,
+            opening: Opening::default(),
             cut_off: false,
             findings: Vec::new(),
             tail: None,
@@ -183,6 +185,7 @@ impl Server {
             range: None,
             at_once: false,
             asks: Vec::new(),
+            in_series: 0,
             pauses: Nanos::ZERO,
             within: None,
         }

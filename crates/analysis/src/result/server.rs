@@ -27,6 +27,8 @@ pub struct Server {
     pub within: Option<Endpoint>,
     /// Whom it asked while it answered; some of them may be no part of what was chosen from the capture.
     pub asks: Vec<Endpoint>,
+    /// Requests behind another one on the same connection, without what may be logins.
+    pub(crate) in_series: u64,
     /// How long it paused within answers.
     pub(crate) pauses: Nanos,
 }
@@ -53,6 +55,14 @@ impl Server {
     pub fn clock(&self) -> Nanos {
         self.range.map_or(Nanos::ZERO, |(first, last)| last - first)
     }
+}
+
+/// Some requests might have been one: they came one after the other on the same connection and, if another server asked for them, several
+/// for each of its own.
+pub(crate) fn ask_in_series(servers: &[Server]) -> bool {
+    let count = |s: &Server| s.times.count();
+    let outer = |s: &Server| servers.iter().find(|o| Some(o.server) == s.within);
+    servers.iter().any(|s| s.in_series > 0 && outer(s).is_none_or(|o| count(s) >= 2 * count(o)))
 }
 
 /// Of what a server does, that which may be waiting for another one: its work, and, if it passes an answer on as that
@@ -90,4 +100,25 @@ pub(crate) fn counted_elsewhere(servers: &[Server]) -> (Budget, Nanos) {
         }
     }
     (elsewhere, of_clients)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One request for each of the server before is what that one needs; of two, one might have asked for both.
+    #[test]
+    fn in_series_are_several_for_each_request_of_the_server_before() {
+        let server = |port: u16, count: u64, in_series: u64, within: Option<u16>| {
+            let end = |port| Endpoint { ip: [10, 0, 0, 2].into(), port };
+            let mut times = Distribution::default();
+            (0..count).for_each(|_| times.add(Nanos::millis(20), std::iter::empty()));
+            let new = Server::new(end(port), Budget::default(), times);
+            Server { in_series, within: within.map(end), ..new }
+        };
+        let asked =
+            |count| ask_in_series(&[server(80, 8, 0, None), server(3306, count, count - 1, Some(80))]);
+        assert_eq!([8, 15, 16].map(asked), [false, false, true]);
+        assert_eq!([0, 1].map(|n| ask_in_series(&[server(80, 8, n, None)])), [false, true]);
+    }
 }

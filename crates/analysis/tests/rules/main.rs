@@ -23,6 +23,7 @@ mod grounds;
 mod hosts;
 mod late_acks;
 mod lingering;
+mod logins;
 mod loss;
 mod nagle;
 mod named;

@@ -393,3 +393,30 @@ fn a_replay_without_the_cause_refutes_no_fix() {
     let refuting = analysis.findings.iter().filter_map(|f| f.replay.as_ref()).flat_map(|r| &r.no_help);
     assert!(refuting.clone().all(|n| n.id != FixId::NoIdleRestart.info().id));
 }
+
+/// Larger packets take more memory than they carry, and a receive window grows by that, which the model does not know: where that was a limit
+/// as well, what an MTU saves is no prediction (rule 167).
+#[test]
+fn what_larger_packets_save_is_not_predicted_beside_a_full_receive_window() {
+    let of = |window: u32, flights: [u32; 5]| {
+        let mut w = Wire::new(Tap::Server, ms(20));
+        w.host[CLIENT].window = window * MSS;
+        w.host[CLIENT].wscale = Some(2);
+        w.handshake();
+        w.at(ms(30)).client().data(100);
+        for (k, flight) in (0..).zip(flights) {
+            w.at(ms(40 + 20 * k)).server().write(flight * MSS);
+            w.at(ms(50 + 20 * k)).client().ack();
+        }
+        w.at(ms(140)).server().data(100);
+        w.at(ms(150)).client().ack();
+        let analysis = predicted(&w);
+        let has = |cause| analysis.findings.iter().find(|f| f.cause == cause);
+        let slow = has(Cause::SlowStart).expect("slow start");
+        let fix = slow.fixes.iter().find(|x| x.fix == FixId::LargerMtu).expect("the fix");
+        assert!(fix.saves.is_some_and(|s| s > Nanos::ZERO));
+        (has(Cause::ReceiveWindow).is_some(), fix.predicted.is_some(), fix.replayed)
+    };
+    assert_eq!(of(400, [10, 20, 40, 80, 160]), (false, true, true));
+    assert_eq!(of(40, [10, 20, 40, 40, 40]), (true, false, false));
+}

@@ -3,6 +3,7 @@
 use crate::sums::{has, says};
 use crate::wire::{CLIENT, SERVER, Tap, Wire, ms};
 use tcpwhy_analysis::Analysis;
+use tcpwhy_analysis::replay::predict;
 use tcpwhy_base::{Cause, FixId};
 
 const MSS: u32 = 1448;
@@ -35,7 +36,7 @@ fn a_receive_window_and_what_is_done_about_it() {
         at 1.1 #6-7-10 evidence 6-7-10 10-11-14 14-15-18 18-19-22 22-23-24 in 1 [1]
         4344 bytes in flight filled the window that the receiver offered; one window per 20.0 ms round trip.
         unset_rcvbuf at server server 10.0.0.2:80 connection 1 side server saves 100 ms
-        rmem at server server 10.0.0.2:80 connection 1 side server saves 100 ms",
+        not rmem: the window scale is 0: the program set SO_RCVBUF before the handshake, and then tcp_rmem has no effect",
     );
 }
 
@@ -43,11 +44,11 @@ fn a_receive_window_and_what_is_done_about_it() {
 /// begun with more.
 #[test]
 fn a_window_that_grows_by_itself_has_begun_small() {
-    let grown = |largest: u32| {
+    let scaled = |scale: u8, largest: u32| {
         let mut w = Wire::new(Tap::Client, ms(20));
         w.host[SERVER].window = 3 * MSS;
         w.host[SERVER].order = 0x342;
-        w.host[SERVER].wscale = Some(0);
+        w.host[SERVER].wscale = Some(scale);
         w.handshake();
         for k in 0..5 {
             w.at(ms(30 + 20 * k)).client().write(3 * MSS);
@@ -59,6 +60,7 @@ fn a_window_that_grows_by_itself_has_begun_small() {
         w.at(ms(150)).client().ack();
         w.analysis()
     };
+    let grown = |largest: u32| scaled(2, largest);
     let refuted_of = |analysis: &Analysis, cause: Cause| {
         let f = analysis.findings.iter().find(|f| f.cause == cause).expect("a finding");
         let fixes: Vec<_> = f.fixes.iter().map(|fix| fix.fix.info().id).collect();
@@ -77,6 +79,8 @@ fn a_window_that_grows_by_itself_has_begun_small() {
     // The finding that is made of that one does not offer what that one refutes.
     assert_eq!(refuted_of(&grown(6 * MSS), Cause::ExplicitBuffer), (vec![], vec![("unset_rcvbuf", because)]));
     assert_eq!(refuted(&grown(6 * MSS - 1)), (vec!["unset_rcvbuf", "rmem"], vec![]));
+    // Within a buffer that was set before the handshake it grows as well, and would have begun larger.
+    assert_eq!(refuted(&scaled(1, 6 * MSS)).0, ["unset_rcvbuf"]);
 }
 
 /// Linux chooses a scale of 7 or more by itself: a smaller one says that the buffer was set.
@@ -112,6 +116,36 @@ fn a_limit_that_is_raised_already_is_not_advised() {
         (fix.fix.info().id, fix.how[0].contains("The limit is 32 MiB or more already"))
     };
     assert_eq!([9, 10].map(first), [("unset_rcvbuf", false), ("rmem", true)]);
+}
+
+/// What a program set before the handshake shows in the scale (rule 164): a scale that small comes of no `tcp_rmem`, and one that large of no
+/// small buffer. Between the two it may be either.
+#[test]
+fn what_the_scale_says_was_set_or_not_is_not_advised_otherwise() {
+    let said = |scale: u8, segments: u32, order: u32| {
+        let mut analysis = window_limited(segments, Some(scale), order).analysis();
+        predict(&mut analysis);
+        let f = analysis.findings.into_iter().find(|f| f.cause == Cause::ReceiveWindow).expect("a finding");
+        let fixes: Vec<_> = f.fixes.iter().map(|x| (x.fix, x.predicted.is_some())).collect();
+        let refuted: Vec<_> = f.refuted.iter().map(|r| (r.fix, r.because.clone())).collect();
+        (fixes, refuted)
+    };
+    let (unset, rmem) = (FixId::UnsetRcvbuf, FixId::Rmem);
+    let set = "the window scale is 1: the program set SO_RCVBUF before the handshake, and then tcp_rmem has no effect";
+    assert_eq!(said(1, 40, 0x342), (vec![(unset, true)], vec![(rmem, set.to_owned())]));
+    // Another system has other sizes of its own.
+    assert_eq!(said(1, 40, 0x432), (vec![(unset, true), (rmem, true)], vec![]));
+    // It may be a lowered `tcp_rmem`: what raising it saves nobody can predict.
+    assert_eq!(
+        [2, 6].map(|scale| said(scale, 40, 0x342)),
+        [2, 6].map(|_| (vec![(unset, true), (rmem, false)], vec![]))
+    );
+    assert_eq!(said(9, 60, 0x342).0, [(unset, true), (rmem, true)]);
+    let none = "the window scale is 10, and the window was 86016 bytes later: no buffer as small as that had been set before the \
+                handshake";
+    assert_eq!(said(10, 60, 0x342), (vec![(rmem, true)], vec![(unset, none.to_owned())]));
+    // Whoever sets one behind the handshake has a small window and a large scale.
+    assert_eq!(said(10, 40, 0x342), (vec![(rmem, true), (unset, true)], vec![]));
 }
 
 /// A download into a buffer that the client set: the fix is at the client.
