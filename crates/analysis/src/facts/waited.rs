@@ -25,17 +25,10 @@ pub(super) fn nothing_seen(
     empty: Nanos,
 ) -> fmt::Result {
     if outstanding == 0 && empty < wait {
-        write!(
+        return write!(
             f,
-            "Nothing for {wait}, with everything acknowledged for the last {empty} of it and the window open: the sender had nothing to send"
-        )?;
-        // A full buffer would have held it until that ACK, and no longer (rule 85).
-        let or = if empty.times(4) <= wait {
-            ", or more than its send buffer took, which that ACK emptied (there `ss -ti` says sndbuf_limited)"
-        } else {
-            ""
-        };
-        return write!(f, "{or}.");
+            "Nothing for {wait}, with everything acknowledged for the last {empty} of it and the window open: the sender had nothing to send."
+        );
     }
     if outstanding == 0 {
         return write!(
