@@ -99,20 +99,26 @@ fn what_its_host_never_acknowledged_was_not_repeated_for_nothing() {
     assert_eq!(causes(true), [true, false]);
 }
 
+/// An answered request and, two seconds later, one of so many bytes, behind which its client may close.
+fn asked_again(bytes: u32, closes: bool) -> Wire {
+    let mut w = Wire::new(Tap::Client, ms(40));
+    w.handshake();
+    w.at(ms(50)).client().data(100);
+    w.after(ms(40)).server().data(300);
+    w.after(ms(1)).client().ack();
+    w.at(ms(2_000)).client().data(bytes);
+    if closes {
+        w.client().fin();
+    }
+    w
+}
+
 /// A server, or a balancer before it, that is rid of an idle connection by a reset, which crosses the next request; a program that
 /// ends with the request in its hands. Not what a client says last, nor an answer that has begun.
 #[test]
 fn a_reset_comes_instead_of_an_answer() {
     let reset = |bytes: u32, acked: bool, closes: bool, answered: bool| {
-        let mut w = Wire::new(Tap::Client, ms(40));
-        w.handshake();
-        w.at(ms(50)).client().data(100);
-        w.after(ms(40)).server().data(300);
-        w.after(ms(1)).client().ack();
-        w.at(ms(2_000)).client().data(bytes);
-        if closes {
-            w.client().fin();
-        }
+        let mut w = asked_again(bytes, closes);
         if acked {
             w.at(ms(2_040)).server().ack();
         }
@@ -165,15 +171,7 @@ fn a_client_gives_up_before_the_answer() {
 #[test]
 fn a_request_may_come_too_late() {
     let late = |bytes: u32, crosses: bool, closes: bool, tls: u8| {
-        let mut w = Wire::new(Tap::Client, ms(40));
-        w.handshake();
-        w.at(ms(50)).client().data(100);
-        w.after(ms(40)).server().data(300);
-        w.after(ms(1)).client().ack();
-        w.at(ms(2_000)).client().data(bytes);
-        if closes {
-            w.client().fin();
-        }
+        let mut w = asked_again(bytes, closes);
         // Sent before the request is there, or behind it.
         let closed = ms(if crosses { 2_010 } else { 2_025 });
         w.at(closed).server().fin();
