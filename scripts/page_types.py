@@ -1,13 +1,16 @@
-"""TypeScript types of the page from the JSON Schema of the contract: docs/schema/explain-1.json to web/src/contract.ts."""
+"""TypeScript types of the page from the JSON Schema of the contract: docs/schema/explain-1.json to web/src/contract/."""
 
 import json
 import os
+import re
 import textwrap
 
 import common
 
 SCHEMA = os.path.join(common.ROOT, 'docs', 'schema', 'explain-1.json')
-TYPES = os.path.join(common.ROOT, 'web', 'src', 'contract.ts')
+TYPES = os.path.join(common.ROOT, 'web', 'src', 'contract')
+# each file has a type and what that is made of, less what the files before it have; the last one has the rest
+FILES = (('findings', 'Finding'), ('connections', 'Connection'), ('report', 'Report'))
 PLAIN = {'integer': 'number', 'number': 'number', 'string': 'string', 'boolean': 'boolean', 'null': 'null'}
 HEAD = '// Made by `make web` from docs/schema/explain-1.json (scripts/page_types.py).\n'
 
@@ -69,22 +72,56 @@ def declaration(name, schema, lists=()):
     return f'{comment(schema)}export interface {name} {{\n{fields}}}\n'
 
 
-def text():
-    """The whole file."""
+def named(declared, known):
+    """The types that a declaration is made of."""
+    code = re.sub(r'/\*\*.*?\*/', '', declared, flags=re.S)
+    return {word for word in re.findall(r'\b[A-Z]\w*', code) if word in known}
+
+
+def made_of(name, types):
+    """A type, and all that it is made of."""
+    seen, open_ = set(), [name]
+    while open_:
+        name = open_.pop()
+        if name not in seen:
+            seen.add(name)
+            open_ += named(types[name], types)
+    return seen
+
+
+def texts():
+    """{path: the whole file}."""
     with open(SCHEMA, encoding='utf8') as f:
         schema = json.load(f)
-    parts = [HEAD, declaration('Report', schema)]
     lists = [(name, one['enum']) for name, one in schema['$defs'].items() if len(one.get('enum', [])) > 8]
-    parts += [declaration(name, one, lists) for name, one in schema['$defs'].items()]
-    return '\n'.join(parts)
+    types = {'Report': declaration('Report', schema)}
+    types.update((name, declaration(name, one, lists)) for name, one in schema['$defs'].items())
+    where, out = {}, {}
+    for file, root in FILES:
+        mine = [name for name in types if name in made_of(root, types) and name not in where]
+        used = set().union(*(named(types[name], types) for name in mine))
+        parts = [HEAD]
+        for other, _ in FILES:
+            names = sorted(name for name in used if where.get(name) == other)
+            if names:
+                parts.append(f"import type {{ {', '.join(names)} }} from './{other}';\n")
+        where.update((name, file) for name in mine)
+        out[os.path.join(TYPES, f'{file}.ts')] = '\n'.join([*parts, *(types[name] for name in mine)])
+    return out
 
 
 def write():
-    made = text()
-    with open(TYPES, 'w', encoding='utf8') as f:
-        f.write(made)
+    os.makedirs(TYPES, exist_ok=True)
+    for path, made in texts().items():
+        with open(path, 'w', encoding='utf8') as f:
+            f.write(made)
 
 
 def is_fresh():
-    with open(TYPES, encoding='utf8') as f:
-        return f.read() == text()
+    for path, made in texts().items():
+        if not os.path.exists(path):
+            return False
+        with open(path, encoding='utf8') as f:
+            if f.read() != made:
+                return False
+    return True

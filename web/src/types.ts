@@ -1,25 +1,19 @@
 // What the page reads: the contract of `explain --json`, and what the program adds to it for the page.
 
 export type {
-  Band,
   Connection,
   End,
   Exchange,
-  Finding,
-  Fix,
-  Frames,
   Gap,
-  Model,
   Omitted,
   Pair,
-  Report,
-  Server,
   Setup,
-  SideName as Side,
   Span,
-} from './contract';
+} from './contract/connections';
+export type { Finding, Fix, Frames, Model, SideName as Side } from './contract/findings';
+export type { Band, Report, Server } from './contract/report';
 
-import type { Fix } from './contract';
+import type { Fix } from './contract/findings';
 
 export interface Cause {
   id: string;
